@@ -68,7 +68,7 @@ type memberOptions struct {
 
 	kinds   []declaredKind
 	joins   joins // of all members
-	shapes  *quantities.Shapes
+	paths   *quantities.Paths
 	metrics *metrics
 	changed func() // called after every change of the member's state; must not block
 	onBreak func(open bool)
@@ -85,7 +85,7 @@ func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member
 	ways, err := newTransports(name, vetted, transportOptions{
 		qps: o.QPS, burst: o.Burst, fence: o.Fence, metrics: o.metrics, breaker: m.breaker,
 		requestTimeout: o.RequestTimeout, writeTimeout: o.WriteTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
-		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, shapes: o.shapes,
+		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, paths: o.paths,
 	})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type Provider struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	shapes  *quantities.Shapes // of all kinds that a member may answer with
+	paths   *quantities.Paths // of all kinds that a member may answer with
 	record  *recorder
 	claims  *claims
 	subs    *notify.Subscribers[Event]
@@ -74,7 +74,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{
 		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: notify.NewSubscribers(Event.about),
-		shapes: quantities.NewShapes(opts.Scheme),
+		paths:  quantities.NewPaths(opts.Scheme),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}

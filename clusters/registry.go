@@ -92,7 +92,7 @@ func (p *Provider) memberOptions(a *actor) memberOptions {
 	opts := p.opts
 	opts.Access = p.access
 	return memberOptions{
-		joins: p.joins, shapes: p.shapes,
+		joins: p.joins, paths: p.paths,
 		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
 		onBreak: func(bool) { a.poke() },
 	}

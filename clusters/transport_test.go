@@ -23,7 +23,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-var testShapes = quantities.NewShapes(scheme.Scheme)
+var testPaths = quantities.NewPaths(scheme.Scheme)
 
 // ways makes the transports to api with short times.
 func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transports, transportOptions) {
@@ -35,7 +35,7 @@ func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transpo
 	g.Expect(err).NotTo(HaveOccurred())
 	o := transportOptions{
 		qps: 1000, burst: 1000, requestTimeout: 300 * time.Millisecond, listTimeout: 300 * time.Millisecond, probeTimeout: 300 * time.Millisecond,
-		answerBytes: 1 << 20, eventBytes: 64 << 10, shapes: testShapes,
+		answerBytes: 1 << 20, eventBytes: 64 << 10, paths: testPaths,
 		fence: FenceFunc(func(string) error { return nil }), metrics: measures,
 		breaker: &breaker{member: "a", onChange: func(bool) {}},
 	}

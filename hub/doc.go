@@ -10,7 +10,7 @@
 // addresses; publish.go publishes the authority that clients trust; scrape.go serves metrics, health.go the probes. adapters.go connects one part to
 // another; gates.go holds the queues of members with another owner, detach.go detaches those that are gone; reach.go, tenancy.go and
 // tokens.go (tokens_metrics.go) are about single members; fleet.go builds fleet placement, webpage.go the web page, and
-// happenings.go records events for the API.
+// events.go records events for the API.
 //
 // # What assumes one owner of all members
 //
@@ -25,8 +25,8 @@
 //   - Hub.warmed and the metric plimsoll_owner ask MineAny: whether this replica owns anything.
 //   - spot.Ceiling counts the moves of all members in this process; spot.Options.Moves takes another spot.MoveBudget, such as
 //     one with a share of the limit.
-//   - Reservations and receipts live in the owner's memory. Both are kept by member, and neither is handed over: a new owner
-//     starts with a live list, and without receipts.
+//   - Reservations and operations live in the owner's memory. Both are kept by member, and neither is handed over: a new owner
+//     starts with a live list, and without operations.
 //
 // It never decides anything about a workload, and never writes to a member. It and package config are the
 // only ones that read the environment.

@@ -71,9 +71,9 @@ type Hub struct {
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
-	gates      gates
-	happenings *happenings
-	tasks      []task
+	gates  gates
+	events *eventLog
+	tasks  []task
 }
 
 // ownership is what the composition needs of one.
@@ -108,7 +108,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}, happenings: newHappenings()}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}, events: newEventLog()}
 	for _, option := range options {
 		option(h)
 	}

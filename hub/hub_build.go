@@ -80,7 +80,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	}
 	options.ReadOnlyBy, options.SteerBy = readOnlyBy(h.provider), steerBy(h.provider)
 	options.CordonedMember = cordonedMember(h.provider)
-	options.Happened = h.happenings.placement
+	options.OnEvent = h.events.placement
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
 	}
@@ -201,7 +201,7 @@ func (h *Hub) backend() api.Backend {
 		checkSteerBy: func(value string) error { return h.engine.CheckSteerBy(value) },
 		namespace:    h.config.Hub.RegistrationNamespace,
 	}
-	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
+	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.events.journal}
 	if h.config.Fleet.Enabled {
 		backend.Fleet = fleetPlacements{h}
 	}

@@ -124,7 +124,7 @@ func (h *Hub) wait(tasks *sync.WaitGroup) {
 // memberChanged hears of every change of a member's status.
 func (h *Hub) memberChanged(event clusters.Event) {
 	h.gates.member(event)
-	h.happenings.member(event)
+	h.events.member(event)
 	if event.Removed {
 		h.admission.Forget(event.Status.Name)
 		h.installer.Forget(context.Background(), event.Status.Name, types.NamespacedName{})

@@ -27,7 +27,7 @@ import (
 // the composition itself calls.
 func wired(t *testing.T, config config.Config) []any {
 	t.Helper()
-	h := &Hub{config: config, ownership: sole{}, happenings: newHappenings()}
+	h := &Hub{config: config, ownership: sole{}, events: newEventLog()}
 	members, runtime := memberOptions(h), runtimeOptions(h)
 	members.Scheme, runtime.Scheme = nil, nil
 	spots, err := spotOptions(h)
@@ -113,7 +113,7 @@ func audienceOf(t *testing.T, config config.Config) (audience []string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	h := &Hub{happenings: newHappenings(), config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
+	h := &Hub{events: newEventLog(), config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
 	var options api.Options
 	if err := h.admit(&options); err != nil {
 		t.Fatal(err)

@@ -80,6 +80,6 @@ func (q *queue) giveUp(r *record) {
 	r.setOverdue(false)
 	r.flow.member.touch()
 	if r.ordered {
-		q.rt.receipts.end(r, r.snapshot())
+		q.rt.operations.end(r, r.snapshot())
 	}
 }

@@ -27,7 +27,7 @@ func TestAMemberThatIsDetachedByForceIsWaitedForNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		if rc, _ := h.Receipt(order.ID); rc.Done {
+		if rc, _ := h.Operation(order.ID); rc.Done {
 			t.Fatal("the order has ended before its time")
 		}
 

@@ -10,7 +10,7 @@
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves
 //	               members; tuning.go: its times and rates, and the names that it writes into objects
 //	runtime.go     what all controllers share; holds.go: what keeps keys from running, and whether some still run;
-//	               receipts.go: orders and their results; receipts_cancel.go: those of a member, and how they are cancelled
+//	               operations.go: orders and their results; operations_cancel.go: those of a member, and how they are cancelled
 //	ledger.go      the types of the ledger, and keys by filter
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status the framework maintains: conditions.go, and status_patch.go, which writes it
@@ -32,7 +32,7 @@
 // Parts of it are packages of their own below internal, each with a map in its doc.go: apply (server-side apply), depend (which
 // keys wake when a dependency changes), events (Kubernetes Events), stream (changes of objects), members (the cluster behind
 // each member's name), retry (back-off and final errors) and object (names and kinds). The queue stays here: it has one lock with
-// holds, receipts and the ledger.
+// holds, operations and the ledger.
 //
 // metrics.go has the metrics, without the series of controller-runtime that nothing updates.
 // workqueue.go is the queue as controller-runtime's workers see it.

@@ -210,9 +210,9 @@ func (q *queue) join(name string, e *engagement) *flow {
 	m.touch()
 	if old != nil {
 		q.drop(old)
-		q.rt.receipts.strand(old)
+		q.rt.operations.strand(old)
 	}
-	q.rt.receipts.adopt(l)
+	q.rt.operations.adopt(l)
 	return l
 }
 
@@ -224,7 +224,7 @@ func (q *queue) leave(l *flow) (noneHere, noneAnywhere bool) {
 	if !l.gone {
 		delete(q.flows, name)
 		q.drop(l)
-		if q.rt.receipts.strand(l) {
+		if q.rt.operations.strand(l) {
 			q.rt.abandonLater(l.name())
 		}
 		l.member.tidy()
@@ -235,11 +235,11 @@ func (q *queue) leave(l *flow) (noneHere, noneAnywhere bool) {
 
 // abandonLater ends the orders of a member that left, unless it is back in time.
 func (rt *Runtime) abandonLater(name flowName) {
-	left := slices.Clone(rt.receipts.stranded[name])
+	left := slices.Clone(rt.operations.stranded[name])
 	time.AfterFunc(orderGrace, func() {
 		rt.mu.Lock()
 		defer rt.mu.Unlock()
-		rt.receipts.abandon(name, left)
+		rt.operations.abandon(name, left)
 	})
 }
 

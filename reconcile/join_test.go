@@ -51,7 +51,7 @@ func TestAKeyTakenFromAnEngagementThatIsEndingIsNotReconciledAndNotCounted(t *te
 	l := b.join(q, "m")
 	wakeChanged(q, l, "a")
 	req := b.mustTake(t, q, "m", "a")
-	receipt, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
+	operation, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestAKeyTakenFromAnEngagementThatIsEndingIsNotReconciledAndNotCounted(t *te
 	}
 	q.done(req)
 	r := b.record(t, "c", "m", "a")
-	if now, _ := b.rt.Receipt(receipt.ID); now.Done || r.Runs != 0 || r.Attempts != 0 || r.State == StateIdle {
-		t.Errorf("record %+v, receipt %+v: want neither done nor counted", r, now)
+	if now, _ := b.rt.Operation(operation.ID); now.Done || r.Runs != 0 || r.Attempts != 0 || r.State == StateIdle {
+		t.Errorf("record %+v, operation %+v: want neither done nor counted", r, now)
 	}
 }

@@ -79,8 +79,8 @@ const (
 // String gives the label value used in metrics.
 func (b Priority) String() string { return [...]string{"ordered", "changed", "background"}[b] }
 
-// Receipt follows one manual requeue: the reconcile that started after it was accepted, to its end.
-type Receipt struct {
+// Operation follows one manual requeue: the reconcile that started after it was accepted, to its end.
+type Operation struct {
 	ID       string
 	Key      Key
 	Accepted time.Time

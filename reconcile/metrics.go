@@ -15,7 +15,7 @@ const (
 	labelController = "controller"
 	labelMember     = "member"
 	labelOutcome    = "outcome"
-	labelBand       = "band"
+	labelPriority   = "priority"
 )
 
 var (
@@ -55,9 +55,9 @@ func newMetrics(rt *Runtime) *metrics {
 			labelController, labelMember),
 		wait: histogram("plimsoll_queue_wait_seconds",
 			"Time from the moment a key could run (its event, or the opening of its member's gate) to the start of its reconcile.",
-			waitBuckets, labelMember, labelBand),
+			waitBuckets, labelMember, labelPriority),
 		depth: prometheus.NewDesc("plimsoll_queue_depth", "Keys that are queued or held.",
-			[]string{labelController, labelMember, labelBand}, nil),
+			[]string{labelController, labelMember, labelPriority}, nil),
 		running: prometheus.NewDesc("plimsoll_reconciles_running", "Reconciles that run now.",
 			[]string{labelController, labelMember}, nil),
 		stuck: prometheus.NewDesc("plimsoll_reconcile_stuck", "Reconciles that have not returned though their deadline has passed.",

@@ -76,7 +76,7 @@ func (q *queue) start(r *record) {
 	r.state, r.started, r.again = keyRunning, now, priorities
 	m.touch()
 	if r.ordered {
-		q.rt.receipts.begin(r)
+		q.rt.operations.begin(r)
 	}
 	l.running++
 	m.running++

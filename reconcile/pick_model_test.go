@@ -57,7 +57,7 @@ func TestKeysOfAMemberAndBandAreServedInOrder(t *testing.T) {
 		for _, member := range modelMembers {
 			l := b.join(q, member)
 			for k := range rapid.IntRange(0, 20).Draw(rt, "keys") {
-				priority := rapid.SampledFrom([]Priority{PriorityOrdered, PriorityChanged, PriorityBackground}).Draw(rt, "band")
+				priority := rapid.SampledFrom([]Priority{PriorityOrdered, PriorityChanged, PriorityBackground}).Draw(rt, "priority")
 				q.wake(l, nsName(fmt.Sprint(k)), priority, nil)
 				at := member + priority.String()
 				lines[at] = append(lines[at], request(member, nsName(fmt.Sprint(k))))

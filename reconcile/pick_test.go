@@ -119,7 +119,7 @@ func TestABandStarvesInNoMemberHoweverTheTurnsFall(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the background band of a member was never served")
+	t.Error("the background keys of a member was never served")
 }
 
 func TestControllersShareTheBudgetOfAMember(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // freed worker of its member) therefore ends in handOut or [member.serve].
 //
 // All queues of a runtime share one lock, Runtime.mu: every step is short and constant, or logarithmic in the number of
-// timers, and budgets, holds and receipts span controllers.
+// timers, and budgets, holds and operations span controllers.
 type queue struct {
 	rt        *Runtime
 	name      string
@@ -176,7 +176,7 @@ func (q *queue) forget(r *record) {
 	r.setOverdue(false)
 	r.state, r.outcome, r.reason = keyIdle, codeGone, ""
 	if r.ordered {
-		q.rt.receipts.end(r, r.snapshot())
+		q.rt.operations.end(r, r.snapshot())
 	}
 	delete(r.flow.records, r.key)
 	r.flow.member.touch()
@@ -312,7 +312,7 @@ func (q *queue) settle(run run) {
 	r.runs++
 	q.next(r, v, again, now)
 	if r.ordered {
-		q.rt.receipts.settle(r)
+		q.rt.operations.settle(r)
 	}
 }
 

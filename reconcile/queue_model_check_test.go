@@ -31,7 +31,7 @@ func (m *model) check() {
 		}
 	}
 	m.rt.mu.Unlock()
-	m.checkReceipts()
+	m.checkOperations()
 }
 
 func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
@@ -101,23 +101,23 @@ func (m *model) checkLines(l *flow) map[*record]bool {
 	return lined
 }
 
-// checkReceipts: a receipt is done only after a reconcile that began after it was accepted, or because its key went or its
+// checkOperations: an operation is done only after a reconcile that began after it was accepted, or because its key went or its
 // member was given up.
-func (m *model) checkReceipts() {
+func (m *model) checkOperations() {
 	for id, before := range m.orders {
-		rc, ok := m.rt.Receipt(id)
+		rc, ok := m.rt.Operation(id)
 		if !ok {
-			m.t.Fatalf("receipt %s is lost", id)
+			m.t.Fatalf("operation %s is lost", id)
 		}
 		if !rc.Done {
 			if l := m.rt.queues[rc.Key.Controller].flows[rc.Key.Member]; l != nil && l.records[rc.Key.NamespacedName] == nil {
-				m.t.Fatalf("the receipt of %v stays open although the key is gone", rc.Key)
+				m.t.Fatalf("the operation of %v stays open although the key is gone", rc.Key)
 			}
 			continue
 		}
 		delete(m.orders, id)
 		if rc.Record.LastOutcome != OutcomeGone && rc.Record.LastOutcome != OutcomeNotOurs && m.begun[rc.Key] <= m.orderAt[id] {
-			m.t.Fatalf("the receipt of %v is done without a reconcile that began after it; was %+v", rc.Key, before)
+			m.t.Fatalf("the operation of %v is done without a reconcile that began after it; was %+v", rc.Key, before)
 		}
 	}
 }

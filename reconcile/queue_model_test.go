@@ -22,9 +22,9 @@ type model struct {
 	owed    map[*record]bool  // news that no reconcile has begun for
 	shut    map[string]int    // holds by member, as bits
 	given   map[string]bool   // members that are detached by force
-	orders  map[string]Record // receipts by id, with the record when they were accepted
+	orders  map[string]Record // operations by id, with the record when they were accepted
 	begun   map[Key]int       // reconciles begun, by key
-	orderAt map[string]int    // begun[key] when a receipt was accepted, plus one if it must not count what ran then
+	orderAt map[string]int    // begun[key] when an operation was accepted, plus one if it must not count what ran then
 }
 
 const (
@@ -44,7 +44,7 @@ func newModel(t *rapid.T, tb testing.TB) *model {
 		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{}, given: map[string]bool{},
 		orders: map[string]Record{}, begun: map[Key]int{}, orderAt: map[string]int{},
 	}
-	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Workers: modelAllowed, Receipts: 1000},
+	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Workers: modelAllowed, Operations: 1000},
 		&queue{name: "x", perMember: modelPerMember, resync: modelResync}, &queue{name: "y", perMember: modelPerMember},
 		&queue{name: "z", perMember: modelWorkers})
 	return m
@@ -184,13 +184,13 @@ func (m *model) order() {
 	key := m.key(l, name)
 	_, known := l.records[nsName(name)]
 	began := m.begun[key]
-	receipt, err := m.rt.Requeue(key)
+	operation, err := m.rt.Requeue(key)
 	if known != (err == nil) {
 		m.t.Fatalf("requeue %v: %v, known: %v", key, err, known)
 	}
 	if err == nil {
-		m.orders[receipt.ID] = receipt.Record
-		m.orderAt[receipt.ID] = began
+		m.orders[operation.ID] = operation.Record
+		m.orderAt[operation.ID] = began
 	}
 }
 
@@ -310,10 +310,10 @@ func (m *model) settleDown() {
 		m.t.Fatalf("%d changes are owed and %d run at the end", len(m.owed), m.rt.active.n)
 	}
 	for id := range m.orders {
-		rc, _ := m.rt.Receipt(id)
+		rc, _ := m.rt.Operation(id)
 		if m.rt.queues[rc.Key.Controller].flows[rc.Key.Member] == nil {
 			continue // its member may be back
 		}
-		m.t.Fatalf("the receipt of %v is open at the end: %+v", rc.Key, rc.Record)
+		m.t.Fatalf("the operation of %v is open at the end: %+v", rc.Key, rc.Record)
 	}
 }

@@ -35,7 +35,7 @@ type record struct {
 	priority Priority // where it is queued, or was last
 	again    Priority // while running: the priority in which it must run again, or priorities when nothing came in
 	backoff  bool     // while waiting: for a retry, which only a real change may hurry
-	ordered  bool     // receipts follow it
+	ordered  bool     // operations follow it
 	lost     bool     // its object is gone, and a worker is to see it
 	overdue  bool     // it is being cleaned up, and has taken too long; counted in its flow
 }

@@ -135,7 +135,7 @@ func TestResyncLooksAgainInTheBackgroundAlsoAtKeysThatWaitForLater(t *testing.T)
 				c := launch(h, For(h.Runtime, "c", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
 					seen.add(req.Member, req.Object.Name)
 					if r, _ := h.Lookup(keyOf("c", "a", "one")); r.Priority != PriorityBackground || r.State != StateRunning {
-						t.Errorf("record %+v, want it running in the background band", r)
+						t.Errorf("record %+v, want it running with background priority", r)
 					}
 					return result, nil
 				})).Resync(20*time.Second))

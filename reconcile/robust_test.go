@@ -201,7 +201,7 @@ func TestAReplicaThatStopsTakesNoOrders(t *testing.T) {
 		synctest.Wait()
 		h.Retire("this replica stops")
 		if _, err := h.Requeue(keyOf("c", "a", "one")); !errors.Is(err, ErrRetired) {
-			t.Errorf("an order that never runs gets a receipt: %v", err)
+			t.Errorf("an order that never runs gets an operation: %v", err)
 		}
 		if reason, held := h.Held("a"); !held || reason != "this replica stops" {
 			t.Errorf("held: %t, because %q", held, reason)

@@ -34,9 +34,9 @@ type Options struct {
 	// Resync is the time between two looks at an object that did not change, give or take a tenth, unless a controller sets
 	// another. Default 30 s; negative: no resync.
 	Resync time.Duration
-	// Receipts is how many receipts of manual requeues are kept, done or not. A further one pushes out one of
+	// Operations is how many operations of manual requeues are kept, done or not. A further one pushes out one of
 	// the caller who has the most: the oldest of the namespace in which that caller has the most. Default 10,000.
-	Receipts int
+	Operations int
 	// ExternalNetworks are the networks in which endpoints may be that objects depend on ([OnEndpoint]); it is checked when
 	// they are dialled, after names were resolved. Empty: anywhere but loopback, link-local (which holds the metadata
 	// services of clouds), multicast, broadcast and unspecified addresses.
@@ -56,7 +56,7 @@ func (o *Options) setDefaults() {
 	o.Workers = cmp.Or(o.Workers, 128)
 	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
 	o.Resync = cmp.Or(o.Resync, 30*time.Second)
-	o.Receipts = cmp.Or(o.Receipts, 10_000)
+	o.Operations = cmp.Or(o.Operations, 10_000)
 	if o.Scheme == nil {
 		o.Scheme = clientgoscheme.Scheme
 	}
@@ -70,7 +70,7 @@ func (o *Options) validate() error {
 	for _, option := range []struct {
 		name  string
 		value int
-	}{{"WorkersPerMember", o.WorkersPerMember}, {"Workers", o.Workers}, {"Receipts", o.Receipts}, {"Deadline", int(o.Deadline)}} {
+	}{{"WorkersPerMember", o.WorkersPerMember}, {"Workers", o.Workers}, {"Operations", o.Operations}, {"Deadline", int(o.Deadline)}} {
 		if option.value < 0 {
 			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", option.name, option.value))
 		}
@@ -86,7 +86,7 @@ type Runtime struct {
 	metrics *metrics
 	epoch   time.Time // where the runtime's clock began; see now
 
-	// mu guards everything below, and all queues, flows, members, records and receipts. It is held for short, bounded
+	// mu guards everything below, and all queues, flows, members, records and operations. It is held for short, bounded
 	// steps only, never over I/O, a callback or a walk over all keys (but for the timers of a member that leaves).
 	mu          sync.Mutex
 	controllers map[string]*Controller
@@ -95,7 +95,7 @@ type Runtime struct {
 	all         [holds]setting
 	decide      [holds]func(member string) (reason string)
 	timers      timers
-	receipts    receipts
+	operations  operations
 	versions    uint64 // the last that a member was given
 	active      active
 	retired     bool
@@ -114,7 +114,7 @@ func NewRuntime(opts Options) (*Runtime, error) {
 	rt := &Runtime{
 		opts: opts, log: opts.Log, epoch: time.Now(),
 		controllers: map[string]*Controller{}, queues: map[string]*queue{}, members: map[string]*member{},
-		receipts: newReceipts(opts.Receipts), indexes: map[indexKey]sharedIndex{},
+		operations: newOperations(opts.Operations), indexes: map[indexKey]sharedIndex{},
 	}
 	rt.metrics = newMetrics(rt)
 	rt.dependencies = depend.NewIndex(&rt.instances, depend.NewOutside(opts.ExternalNetworks, opts.ExternalRoots), opts.Log)

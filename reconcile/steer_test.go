@@ -81,11 +81,11 @@ func TestARequestByAnnotationRunsBeforeOthersAndIsEchoed(t *testing.T) {
 		s.create(newGadget("one"))
 		change(s, "one", annotate(AnnotationRequestedAt, "monday"))
 		if len(priorities) != 1 || priorities[0] != PriorityOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "monday" {
-			t.Errorf("bands %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
+			t.Errorf("priorities %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
 		}
 		change(s, "one", annotate(AnnotationRequestedAt, "tuesday")) // in the back-off
 		if len(priorities) != 2 || priorities[1] != PriorityOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "tuesday" {
-			t.Errorf("bands %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
+			t.Errorf("priorities %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
 		}
 		if r := gadgetRecord(h, "one"); r.Handled != "tuesday" {
 			t.Errorf("record %+v", r)
@@ -123,7 +123,7 @@ func TestARequestThatWasMadeWhileNoHubRanIsServedFirst(t *testing.T) {
 		h.engage(h.ctx, c, "a", s)
 		synctest.Wait()
 		if priority["asked"] != PriorityOrdered || priority["served"] != PriorityBackground {
-			t.Errorf("bands %v", priority)
+			t.Errorf("priorities %v", priority)
 		}
 		h.cancel()
 	})
@@ -182,7 +182,7 @@ func TestNoPredicateDropsWhatSteers(t *testing.T) {
 				tc.obj(obj)
 			}
 			if priority, wakes := p.weigh(old, obj, false); priority != tc.priority || wakes != tc.wakes {
-				t.Errorf("wakes %v in band %v", wakes, priority)
+				t.Errorf("wakes %v with priority %v", wakes, priority)
 			}
 		})
 	}
@@ -200,7 +200,7 @@ func TestAChangeThatAReconcileCouldDependOnWakes(t *testing.T) {
 		obj := newGadget("one")
 		f(obj)
 		if priority, wakes := p.weigh(newGadget("one"), obj, false); priority != PriorityChanged || !wakes {
-			t.Errorf("%s: wakes %v in band %v", name, wakes, priority)
+			t.Errorf("%s: wakes %v with priority %v", name, wakes, priority)
 		}
 	}
 	status := newGadget("one")

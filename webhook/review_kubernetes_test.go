@@ -88,10 +88,10 @@ func FuzzReviewAsKubernetes(f *testing.F) {
 			f.Add([]byte(seed))
 		}
 	}
-	shapes := quantities.NewShapes(scheme.Scheme)
+	paths := quantities.NewPaths(scheme.Scheme)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, ok := readByScanner(body)
-		if !ok || shapes.JSON(body, quantities.Limits{}) != nil { // of what is not bounded, Kubernetes' own decoding may take hours
+		if !ok || paths.JSON(body, quantities.Limits{}) != nil { // of what is not bounded, Kubernetes' own decoding may take hours
 			return
 		}
 		want, ok := readByKubernetes(body)

@@ -6,10 +6,10 @@
 // smaller than 1n up to it), and its length to [MaxLength] characters. The text keeps its length, so that nothing around it
 // has to change.
 //
-//   - shapes.go: where quantities can be.
+//   - paths.go: where quantities can be.
 //   - json.go, proto.go: the two encodings; clamp.go: one quantity.
 //   - limits.go: how large what is decoded may become ([Limits]).
 //
-// Where quantities can be follows from the Go types of a scheme: [Shapes] finds the paths that lead to one, as JSON field
+// Where quantities can be follows from the Go types of a scheme: [Paths] finds the paths that lead to one, as JSON field
 // names and as protobuf field numbers. Text in other places, a label that looks like a number for example, stays as it is.
 package quantities

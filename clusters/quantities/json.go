@@ -25,7 +25,7 @@ const anyValue = 16
 
 // JSON bounds in place all quantities in a JSON text: an object of the scheme, a list, an event of a watch or a review. Names
 // of fields match whatever their case, as encoding/json has it. An error says that the text must not be decoded.
-func (s *Shapes) JSON(text []byte, limits Limits) error {
+func (s *Paths) JSON(text []byte, limits Limits) error {
 	w := jsonWalker{text: text, tally: tally{limits: limits}}
 	for w.value(s.anything, 0, true) {
 		if w.space() == 0 && w.at >= len(w.text) {

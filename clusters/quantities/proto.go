@@ -25,17 +25,17 @@ const (
 
 // Proto bounds in place all quantities in an object of the scheme that is written as Kubernetes' protobuf. An error says
 // that it must not be decoded.
-func (s *Shapes) Proto(data []byte, limits Limits) error {
-	w := protoWalker{shapes: s, tally: tally{limits: limits}}
+func (s *Paths) Proto(data []byte, limits Limits) error {
+	w := protoWalker{paths: s, tally: tally{limits: limits}}
 	if !bytes.HasPrefix(data, envelope) || !w.unknown(data[len(envelope):], 0) {
 		return w.failure()
 	}
 	return nil
 }
 
-// ProtoEvent is like [Shapes.Proto] for one event of a watch, which has no envelope of its own.
-func (s *Shapes) ProtoEvent(data []byte, limits Limits) error {
-	w := protoWalker{shapes: s, tally: tally{limits: limits}}
+// ProtoEvent is like [Paths.Proto] for one event of a watch, which has no envelope of its own.
+func (s *Paths) ProtoEvent(data []byte, limits Limits) error {
+	w := protoWalker{paths: s, tally: tally{limits: limits}}
 	f := fields{data: data}
 	for f.next() {
 		if f.number == eventObject && !w.extension(f.content, 0) {
@@ -50,7 +50,7 @@ func (s *Shapes) ProtoEvent(data []byte, limits Limits) error {
 
 type protoWalker struct {
 	tally
-	shapes *Shapes
+	paths *Paths
 }
 
 // unknown goes through a runtime.Unknown: the kind, and the object itself.
@@ -74,7 +74,7 @@ func (w *protoWalker) unknown(data []byte, depth int) bool {
 	if kind.Kind == "" {
 		return false // API servers always say it, and what is in the object follows from it
 	}
-	n := w.shapes.kinds[kind]
+	n := w.paths.kinds[kind]
 	for _, object := range raw {
 		if depth == 0 && !w.countItems(object) {
 			return false
@@ -126,7 +126,7 @@ func (w *protoWalker) extension(data []byte, depth int) bool {
 				return false
 			}
 		} else if trimmed := bytes.TrimSpace(f.content); len(trimmed) > 0 && trimmed[0] == '{' {
-			if w.err = w.shapes.JSON(f.content, w.limits); w.err != nil {
+			if w.err = w.paths.JSON(f.content, w.limits); w.err != nil {
 				return false
 			}
 		}

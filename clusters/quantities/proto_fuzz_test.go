@@ -28,7 +28,7 @@ func FuzzProto(f *testing.F) {
 	f.Add(bytes.ReplaceAll(seed.Bytes(), []byte("1500m"), []byte("1e-99")))
 	f.Add([]byte("k8s\x00\x0a\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if shapes.Proto(data, quantities.Limits{}) != nil {
+		if paths.Proto(data, quantities.Limits{}) != nil {
 			return
 		}
 		again := bytes.Clone(data)
@@ -43,7 +43,7 @@ func FuzzProto(f *testing.F) {
 				}
 			}
 		}
-		if err := shapes.Proto(again, quantities.Limits{}); err != nil || !bytes.Equal(data, again) {
+		if err := paths.Proto(again, quantities.Limits{}); err != nil || !bytes.Equal(data, again) {
 			t.Errorf("%q: looked at again: %q, %v", data, again, err)
 		}
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-var shapes = quantities.NewShapes(scheme.Scheme)
+var paths = quantities.NewPaths(scheme.Scheme)
 
 func TestAQuantityIsBoundedAndKeepsItsMeaning(t *testing.T) {
 	for text, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestQuantitiesAreBoundedWhereverJSONHasThem(t *testing.T) {
 			g := NewWithT(t)
 			for _, q := range [][2]string{{small, bounded}, {"1e-2147483647", "1e-0000000099"}, {`" 1e-2147483647 "`, `" 1e-0000000099 "`}} {
 				got := []byte(strings.ReplaceAll(text, "Q", q[0]))
-				err := shapes.JSON(got, quantities.Limits{})
+				err := paths.JSON(got, quantities.Limits{})
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(string(got)).To(Equal(strings.ReplaceAll(text, "Q", q[1])))
 			}
@@ -70,7 +70,7 @@ func TestTextThatOnlyLooksLikeAQuantityStaysAsItIs(t *testing.T) {
 	text := `{"metadata":{"name":"1e123456","labels":{"version":"12e3456789"}},"spec":{"containers":[{"name":"1e123456","image":"a@sha256:1e123456",` +
 		`"env":[{"name":"COMMIT","value":"1e2345678"}],"args":["1e123456"]}],"replicas":1e123456}}`
 	got := []byte(text)
-	err := shapes.JSON(got, quantities.Limits{})
+	err := paths.JSON(got, quantities.Limits{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(got)).To(Equal(text))
 }
@@ -80,7 +80,7 @@ func TestATextThatCannotBeLookedThroughIsRefused(t *testing.T) {
 		``, `{`, `{"a"`, `{"a":}`, `{"a":1`, `[1,`, `{"a":"\`, `{1:2}`, strings.Repeat("[", 20000),
 		`{"spec":{"overhead":{"cpu":"1e-21474836\u0034"}}}`,
 	} {
-		err := shapes.JSON([]byte(text), quantities.Limits{})
+		err := paths.JSON([]byte(text), quantities.Limits{})
 		NewWithT(t).Expect(err).To(HaveOccurred(), "%.40q", text)
 	}
 }
@@ -90,14 +90,14 @@ func TestMoreObjectsThanAllowedAreRefused(t *testing.T) {
 	for text, objects := range map[string]int{
 		`{"items":[{},{},{}]}`: 3, `{"items":[]}`: 0, `{"Items":[{"items":[1,2]}]}`: 1, `{"spec":{"volumes":[{"configMap":{"items":[{},{}]}}]}}`: 0,
 	} {
-		g.Expect(shapes.JSON([]byte(text), quantities.Limits{Objects: max(1, objects)})).To(Succeed(), text)
+		g.Expect(paths.JSON([]byte(text), quantities.Limits{Objects: max(1, objects)})).To(Succeed(), text)
 		if objects > 1 {
-			g.Expect(shapes.JSON([]byte(text), quantities.Limits{Objects: objects - 1})).To(MatchError(quantities.ErrTooLarge), text)
+			g.Expect(paths.JSON([]byte(text), quantities.Limits{Objects: objects - 1})).To(MatchError(quantities.ErrTooLarge), text)
 		}
 	}
 	pods := encode(t, &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]corev1.Pod, 7)})
-	g.Expect(shapes.Proto(pods, quantities.Limits{Objects: 7})).To(Succeed())
-	g.Expect(shapes.Proto(pods, quantities.Limits{Objects: 6})).To(MatchError(quantities.ErrTooLarge))
+	g.Expect(paths.Proto(pods, quantities.Limits{Objects: 7})).To(Succeed())
+	g.Expect(paths.Proto(pods, quantities.Limits{Objects: 6})).To(MatchError(quantities.ErrTooLarge))
 }
 
 // A few bytes each, and hundreds of bytes once they are decoded.
@@ -105,14 +105,14 @@ func TestWhatWouldTakeTooMuchMemoryIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	const n, limit = 2000, 500_000
 	empty := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, n)}}
-	g.Expect(shapes.Proto(encode(t, empty), quantities.Limits{Memory: limit})).To(MatchError(quantities.ErrTooLarge))
+	g.Expect(paths.Proto(encode(t, empty), quantities.Limits{Memory: limit})).To(MatchError(quantities.ErrTooLarge))
 	for _, text := range []string{
 		`{"spec":{"containers":[` + strings.Repeat("{},", n) + `{}]}}`,
 		`{"items":[{},{"spec":{"initContainers":[` + strings.Repeat("{},", n) + `{}]}}]}`,
 		`{"x":[` + strings.Repeat("0,", limit/10) + `0]}`,
 	} {
-		g.Expect(shapes.JSON([]byte(text), quantities.Limits{Memory: limit})).To(MatchError(quantities.ErrTooLarge))
-		g.Expect(shapes.JSON([]byte(text), quantities.Limits{Memory: 10 * limit})).To(Succeed())
+		g.Expect(paths.JSON([]byte(text), quantities.Limits{Memory: limit})).To(MatchError(quantities.ErrTooLarge))
+		g.Expect(paths.JSON([]byte(text), quantities.Limits{Memory: 10 * limit})).To(Succeed())
 	}
 }
 
@@ -151,7 +151,7 @@ func TestQuantitiesAreBoundedWhereverProtobufHasThem(t *testing.T) {
 			n := bytes.Count(data, []byte("12345678901234"))
 			g.Expect(n).To(BeNumerically(">", 0))
 			data = bombed(data)
-			err := shapes.Proto(data, quantities.Limits{})
+			err := paths.Proto(data, quantities.Limits{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(bytes.Count(data, []byte("1e-00000000099"))).To(Equal(n))
 		})
@@ -159,7 +159,7 @@ func TestQuantitiesAreBoundedWhereverProtobufHasThem(t *testing.T) {
 }
 
 func TestProtobufThatDoesNotSayItsKindIsRefused(t *testing.T) {
-	err := shapes.Proto(encode(t, &corev1.Pod{}), quantities.Limits{})
+	err := paths.Proto(encode(t, &corev1.Pod{}), quantities.Limits{})
 	NewWithT(t).Expect(err).To(MatchError(quantities.ErrMalformed))
 }
 
@@ -169,9 +169,9 @@ func TestQuantitiesInEventsOfAWatchAreBounded(t *testing.T) {
 	var into bytes.Buffer
 	g.Expect(protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme).Encode(&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: pod}}, &into)).To(Succeed())
 	data := bombed(into.Bytes())
-	g.Expect(shapes.ProtoEvent(data, quantities.Limits{})).To(Succeed())
+	g.Expect(paths.ProtoEvent(data, quantities.Limits{})).To(Succeed())
 	g.Expect(string(data)).To(ContainSubstring("1e-00000000099"))
-	g.Expect(shapes.ProtoEvent(data[:len(data)-1], quantities.Limits{})).To(MatchError(quantities.ErrMalformed))
+	g.Expect(paths.ProtoEvent(data[:len(data)-1], quantities.Limits{})).To(MatchError(quantities.ErrMalformed))
 }
 
 // What is harmless is left as it is, byte for byte: whatever the types of the scheme can hold.
@@ -193,7 +193,7 @@ func TestHarmlessObjectsStayAsTheyAre(t *testing.T) {
 		for _, is := range []struct {
 			data []byte
 			look func([]byte, quantities.Limits) error
-		}{{text, shapes.JSON}, {data, shapes.Proto}} {
+		}{{text, paths.JSON}, {data, paths.Proto}} {
 			before := bytes.Clone(is.data)
 			g.Expect(is.look(is.data, quantities.Limits{})).To(Succeed())
 			g.Expect(cmp.Diff(before, is.data)).To(BeEmpty())
@@ -206,7 +206,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e-200"}}}],"overhead":{"cpu":1e200}}}`))
 	f.Add([]byte(`{"sp\u0065c":{"Overhead":{"":"1e-200"}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if shapes.JSON(text, quantities.Limits{}) != nil {
+		if paths.JSON(text, quantities.Limits{}) != nil {
 			return
 		}
 		again := bytes.Clone(text)
@@ -219,19 +219,19 @@ func FuzzJSON(f *testing.F) {
 				t.Errorf("%q: scale %d", text, d.Scale())
 			}
 		}
-		if err := shapes.JSON(again, quantities.Limits{}); err != nil || !bytes.Equal(text, again) {
+		if err := paths.JSON(again, quantities.Limits{}); err != nil || !bytes.Equal(text, again) {
 			t.Errorf("%q: looked at again: %q, %v", text, again, err)
 		}
 	})
 }
 
-func BenchmarkNewShapes(b *testing.B) {
+func BenchmarkNewPaths(b *testing.B) {
 	for range b.N {
-		quantities.NewShapes(scheme.Scheme)
+		quantities.NewPaths(scheme.Scheme)
 	}
 }
 
-func BenchmarkShapes(b *testing.B) {
+func BenchmarkPaths(b *testing.B) {
 	pod := corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Env: make([]corev1.EnvVar, 20),
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}}}}}
 	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
@@ -249,13 +249,13 @@ func BenchmarkShapes(b *testing.B) {
 	b.Run("protobuf", func(b *testing.B) {
 		b.SetBytes(int64(into.Len()))
 		for range b.N {
-			_ = shapes.Proto(into.Bytes(), quantities.Limits{})
+			_ = paths.Proto(into.Bytes(), quantities.Limits{})
 		}
 	})
 	b.Run("JSON", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for range b.N {
-			_ = shapes.JSON(text, quantities.Limits{})
+			_ = paths.JSON(text, quantities.Limits{})
 		}
 	})
 }

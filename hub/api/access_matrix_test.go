@@ -64,8 +64,8 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		}
 		return err
 	}
-	calls[plimsollv1.ObjectService_ListReceipts_FullMethodName] = func(ctx context.Context) error {
-		_, err := s.objects().ListReceipts(ctx, &plimsollv1.ListReceiptsRequest{Namespace: "shop"})
+	calls[plimsollv1.ObjectService_ListOperations_FullMethodName] = func(ctx context.Context) error {
+		_, err := s.objects().ListOperations(ctx, &plimsollv1.ListOperationsRequest{Namespace: "shop"})
 		return err
 	}
 	calls[plimsollv1.EventService_ListEvents_FullMethodName] = func(ctx context.Context) error {
@@ -86,7 +86,7 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 	}
 	for _, method := range slices.Sorted(maps.Keys(calls)) {
 		err := calls[method](as(t, "alice"))
-		if code := status.Code(err); code != codes.OK && code != codes.NotFound { // of a receipt that nobody ordered
+		if code := status.Code(err); code != codes.OK && code != codes.NotFound { // of an operation that nobody ordered
 			t.Errorf("%s: %v", method, err)
 		}
 		wanted := rights[method]

@@ -51,7 +51,7 @@ func (c tableCall) request(t *testing.T) proto.Message {
 	values := map[protoreflect.Name]protoreflect.Value{
 		"cluster": protoreflect.ValueOfString(c.about), "namespace": protoreflect.ValueOfString("shop"), "kind": protoreflect.ValueOfString("Deployment"),
 		"name": protoreflect.ValueOfString("cart"), "controller": protoreflect.ValueOfString("deployment-spot"),
-		"receipt": protoreflect.ValueOfString("w." + c.about + ".shop.id-0"), "filter": protoreflect.ValueOfString("true"), "validate_only": protoreflect.ValueOfBool(true),
+		"operation": protoreflect.ValueOfString("w." + c.about + ".shop.id-0"), "filter": protoreflect.ValueOfString("true"), "validate_only": protoreflect.ValueOfBool(true),
 	}
 	if c.fleet() {
 		values["namespace"] = protoreflect.ValueOfString(c.about)
@@ -265,7 +265,7 @@ func TestWhoMayDoWhatAboutWhichMember(t *testing.T) {
 				c.about = about[1]
 			}
 			fields := method.Input().Fields()
-			names := c.fleet() || fields.ByName("cluster") != nil || fields.ByName("receipt") != nil
+			names := c.fleet() || fields.ByName("cluster") != nil || fields.ByName("operation") != nil
 			if c.about == "" && !rules[name].lists || c.about != "" && !names {
 				continue
 			}
@@ -306,7 +306,7 @@ func TestWhoMayDoWhatAboutWhichMember(t *testing.T) {
 // wanted says which codes are right: a refusal, or anything but a refusal.
 func (c tableCall) wanted(refused bool, verbs, about []string, namespaced bool) func(codes.Code) bool {
 	needs := rights[c.path()]
-	inNamespace := c.method.Input().Fields().ByName("namespace") != nil || c.method.Input().Fields().ByName("receipt") != nil
+	inNamespace := c.method.Input().Fields().ByName("namespace") != nil || c.method.Input().Fields().ByName("operation") != nil
 	switch {
 	case refused:
 		return func(code codes.Code) bool { return code == codes.Unauthenticated }
@@ -314,6 +314,6 @@ func (c tableCall) wanted(refused bool, verbs, about []string, namespaced bool) 
 		return func(code codes.Code) bool { return code == codes.PermissionDenied }
 	}
 	return func(code codes.Code) bool {
-		return code == codes.OK || code == codes.NotFound || code == codes.FailedPrecondition // of a receipt that is final, or nobody's
+		return code == codes.OK || code == codes.NotFound || code == codes.FailedPrecondition // of an operation that is final, or nobody's
 	}
 }

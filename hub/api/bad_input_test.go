@@ -26,7 +26,7 @@ func TestNamesThatAreNoneAreRefusedOverREST(t *testing.T) {
 		"/v1/clusters/prod/namespaces/shop/workloads/Deployment/..", "/v1/clusters/prod/namespaces/shop/workloads/Deployment/..%2fcart",
 		"/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart%2f", "/v1/clusters/prod/namespaces/shop/workloads/Deployment/%3Cscript%3E",
 		"/v1/clusters/prod/controllers/deployment-spot/objects/shop/cart%2f..", "/v1/clusters/prod/controllers/%2e%2e/objects/shop/cart",
-		"/v1/clusters//prod", "//v1/clusters/prod", "/v1/clusters/prod/", "/v1/receipts/..", "/v1/receipts/w.prod.shop.id-0%2f..", "/v1/receipts/w..shop.id-0",
+		"/v1/clusters//prod", "//v1/clusters/prod", "/v1/clusters/prod/", "/v1/operations/..", "/v1/operations/w.prod.shop.id-0%2f..", "/v1/operations/w..shop.id-0",
 		"/v1/objects?cluster=..", "/v1/objects?namespace=a%2fb", "/v1/events?cluster=%2e%2e",
 	} {
 		response, body := s.call(t, http.MethodGet, path, "", bearing("admin"))

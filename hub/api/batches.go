@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxBatches is how many orders of many keys are under way at once on a replica, maxBatchReceipts how many it remembers.
-	maxBatches, maxBatchReceipts = 256, 1024
+	// maxBatches is how many orders of many keys are under way at once on a replica, maxBatchOperations how many it remembers.
+	maxBatches, maxBatchOperations = 256, 1024
 	// A named order is remembered for namedFor; maxNamed bounds memory.
 	namedFor, maxNamed = 10 * time.Minute, 4096
 )
@@ -52,7 +52,7 @@ type batch struct {
 	ordered   int
 	cancelled bool
 	ended     time.Time // zero: it is not final
-	state     plimsollv1.ReceiptState
+	state     plimsollv1.OperationState
 	message   string
 }
 
@@ -65,7 +65,7 @@ func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingReque
 	b := &batch{
 		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys, matched: len(keys),
 		pace: cmp.Or(int(request.GetPerSecond()), defaultPace), done: make(chan struct{}),
-		state: plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, message: "its keys are being requeued",
+		state: plimsollv1.OperationState_OPERATION_STATE_RUNNING, message: "its keys are being requeued",
 	}
 	b.key = reconcile.Key{Member: member, Controller: request.GetController()}
 	b.key.Namespace = request.GetNamespace()
@@ -79,7 +79,7 @@ func (bs *batches) add(b *batch) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.all = append(bs.all, b)
-	if len(bs.all) <= maxBatchReceipts {
+	if len(bs.all) <= maxBatchOperations {
 		return
 	}
 	if i := slices.IndexFunc(bs.all, (*batch).final); i >= 0 {
@@ -88,7 +88,7 @@ func (bs *batches) add(b *batch) {
 }
 
 // find returns an order of a member; nil: there is none (any more).
-func (bs *batches) find(id receiptID) *batch {
+func (bs *batches) find(id operationID) *batch {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	i := slices.IndexFunc(bs.all, func(b *batch) bool {
@@ -150,24 +150,24 @@ func (b *batch) end(lost string) {
 	b.ended, b.keys = time.Now(), nil
 	switch {
 	case lost == "":
-		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "all matching keys are requeued"
+		b.state, b.message = plimsollv1.OperationState_OPERATION_STATE_DONE, "all matching keys are requeued"
 	case b.cancelled:
-		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was cancelled; keys that were requeued before still run"
+		b.state, b.message = plimsollv1.OperationState_OPERATION_STATE_CANCELLED, "it was cancelled; keys that were requeued before still run"
 	default:
-		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, lost
+		b.state, b.message = plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED, lost
 	}
 	close(b.done)
 }
 
-func (b *batch) receiptID() receiptID {
-	return receiptID{resource: resourceObjects, many: true, member: b.key.Member, namespace: b.key.Namespace, local: b.id}
+func (b *batch) operationID() operationID {
+	return operationID{resource: resourceObjects, many: true, member: b.key.Member, namespace: b.key.Namespace, local: b.id}
 }
 
-func (b *batch) receipt() *plimsollv1.Receipt {
+func (b *batch) operation() *plimsollv1.Operation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return &plimsollv1.Receipt{
-		Id: b.receiptID().String(), Key: keyMessage(b.key), AcceptedAt: moment(b.accepted), State: b.state, Message: b.message,
+	return &plimsollv1.Operation{
+		Id: b.operationID().String(), Key: keyMessage(b.key), AcceptedAt: moment(b.accepted), State: b.state, Message: b.message,
 		FinishedAt: moment(b.ended), User: b.caller, Filter: b.filter, Matched: count(b.matched), Ordered: count(b.ordered),
 	}
 }

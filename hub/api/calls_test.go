@@ -47,12 +47,12 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			}
 			return err
 		},
-		plimsollv1.ObjectService_ListReceipts_FullMethodName: func(ctx context.Context) error {
-			_, err := s.objects().ListReceipts(ctx, &plimsollv1.ListReceiptsRequest{Cluster: "prod"})
+		plimsollv1.ObjectService_ListOperations_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().ListOperations(ctx, &plimsollv1.ListOperationsRequest{Cluster: "prod"})
 			return err
 		},
-		plimsollv1.ObjectService_CancelReceipt_FullMethodName: func(ctx context.Context) error {
-			_, err := s.objects().CancelReceipt(ctx, &plimsollv1.CancelReceiptRequest{Receipt: "w.prod.shop.id-0"})
+		plimsollv1.ObjectService_CancelOperation_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().CancelOperation(ctx, &plimsollv1.CancelOperationRequest{Operation: "w.prod.shop.id-0"})
 			if status.Code(err) == codes.FailedPrecondition { // another test took it back
 				return nil
 			}
@@ -108,8 +108,8 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			_, err := s.objects().RequeueMatching(ctx, &plimsollv1.RequeueMatchingRequest{Cluster: "prod", Namespace: "shop", Filter: "true", ValidateOnly: true})
 			return err
 		},
-		plimsollv1.ObjectService_GetReceipt_FullMethodName: func(ctx context.Context) error {
-			_, err := s.objects().GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0"})
+		plimsollv1.ObjectService_GetOperation_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().GetOperation(ctx, &plimsollv1.GetOperationRequest{Operation: "w.prod.shop.id-0"})
 			return err
 		},
 	}
@@ -133,9 +133,9 @@ var rights = map[string]auth.Access{
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:       {Verb: "get", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:        {Verb: "requeue", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueMatching_FullMethodName:      {Verb: "requeue", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_GetReceipt_FullMethodName:           {Verb: "get", Resource: "workloads", Member: "prod"},
-	plimsollv1.ObjectService_ListReceipts_FullMethodName:         {Verb: "list", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_CancelReceipt_FullMethodName:        {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_GetOperation_FullMethodName:         {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_ListOperations_FullMethodName:       {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_CancelOperation_FullMethodName:      {Verb: "requeue", Resource: "workloads", Member: "prod"},
 	plimsollv1.EventService_ListEvents_FullMethodName:            {Verb: "list", Resource: "events", Member: "prod"},
 	plimsollv1.EventService_WatchEvents_FullMethodName:           {Verb: "list", Resource: "events", Member: "prod"},
 	plimsollv1.FleetService_ListFleetPlacements_FullMethodName:   {Group: "fleet.plimsoll.dev", Verb: "list", Resource: "fleetplacements", Namespace: "shop"},

@@ -37,7 +37,7 @@ func TestNoTokenComesBackOrIsLogged(t *testing.T) {
 		s.broken = nil
 	}
 	for _, path := range []string{
-		"/v1/clusters", "/v1/clusters/" + canary, "/v1/clusters?page_token=" + canary, "/v1/receipts/" + canary, "/v1/" + canary,
+		"/v1/clusters", "/v1/clusters/" + canary, "/v1/clusters?page_token=" + canary, "/v1/operations/" + canary, "/v1/" + canary,
 		"/v1/clusters/prod/namespaces/" + canary + "/workloads/" + canary + "/" + canary, "/openapi.json",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

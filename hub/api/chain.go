@@ -19,7 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
-// maxCall bounds a call whose caller set no deadline; the longest wait for a receipt fits in.
+// maxCall bounds a call whose caller set no deadline; the longest wait for an operation fits in.
 const maxCall = 45 * time.Second
 
 // publicChain is what every call of a stranger goes through, on gRPC and REST alike, outermost first.
@@ -51,7 +51,7 @@ func peerChain(log *slog.Logger) []grpc.UnaryServerInterceptor {
 // callerHeader names, between replicas, who calls. Metadata with that suffix may hold any bytes.
 const callerHeader = "plimsoll-caller-bin"
 
-// onBehalf takes from another replica's call whose it is. Nothing but shares depends on it: of receipts, and of what filters may cost.
+// onBehalf takes from another replica's call whose it is. Nothing but shares depends on it: of operations, and of what filters may cost.
 func onBehalf(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if sent := metadata.ValueFromIncomingContext(ctx, callerHeader); len(sent) == 1 {
 		ctx = context.WithValue(ctx, behalfKey{}, sent[0])

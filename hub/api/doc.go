@@ -15,7 +15,7 @@
 //   - owners.go, peer.go: who is asked about a member, and how other replicas are.
 //   - listing.go, listing_owner.go, listing_ranked.go, gather.go: lists, by name and in another order; package lists has filters, orders,
 //     pages and read masks. partition.go, candidates.go: what lists are cut into, and which members are left to look at.
-//   - clusters.go, workloads.go, workload_message.go, pods.go, whatif.go, objects.go, object_lists.go, receipts.go, receipt_lists.go,
+//   - clusters.go, workloads.go, workload_message.go, pods.go, whatif.go, objects.go, object_lists.go, operations.go, operation_lists.go,
 //     events.go: the calls; requeue_matching.go, batches.go: a requeue of all that matches.
 //   - fleet.go, fleet_ask.go, fleet_message.go, fleet_hidden.go: the calls on FleetPlacements.
 //   - watch_calls.go, watch.go, feed.go, feed_refresh.go, repeat.go: watches.

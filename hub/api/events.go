@@ -112,10 +112,10 @@ func eventMessage(e *journal.Event) *plimsollv1.Event {
 }
 
 var eventTypes = map[journal.Type]plimsollv1.EventType{
-	journal.Move:         plimsollv1.EventType_EVENT_TYPE_MOVE,
-	journal.DroughtBegan: plimsollv1.EventType_EVENT_TYPE_DROUGHT_BEGAN,
-	journal.DroughtEnded: plimsollv1.EventType_EVENT_TYPE_DROUGHT_ENDED,
-	journal.Interruption: plimsollv1.EventType_EVENT_TYPE_INTERRUPTION,
-	journal.ClusterState: plimsollv1.EventType_EVENT_TYPE_CLUSTER_STATE,
-	journal.Requeue:      plimsollv1.EventType_EVENT_TYPE_REQUEUE,
+	journal.Move:                      plimsollv1.EventType_EVENT_TYPE_MOVE,
+	journal.InsufficientCapacityBegan: plimsollv1.EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN,
+	journal.InsufficientCapacityEnded: plimsollv1.EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED,
+	journal.Interruption:              plimsollv1.EventType_EVENT_TYPE_INTERRUPTION,
+	journal.ClusterState:              plimsollv1.EventType_EVENT_TYPE_CLUSTER_STATE,
+	journal.Requeue:                   plimsollv1.EventType_EVENT_TYPE_REQUEUE,
 }

@@ -31,7 +31,7 @@ func TestEventsOfAllMembersAreListedTheNewestFirst(t *testing.T) {
 	}{{first, "dev"}, {second, "test"}, {first, "prod"}, {second, "test"}, {first, "dev"}} {
 		event.at.journal.Add(journal.Event{
 			Type: journal.Move, At: begun.Add(time.Duration(i) * time.Minute), Member: event.member, Namespace: "shop", Kind: "Deployment",
-			Name: string(rune('a' + i)), Reason: "drought",
+			Name: string(rune('a' + i)), Reason: "insufficient-capacity",
 		})
 	}
 	first.journal.Add(journal.Event{Type: journal.ClusterState, At: begun.Add(time.Hour), Member: "dev", Name: "state"})
@@ -90,8 +90,8 @@ func TestAWatchTellsOfEventsAsTheyCome(t *testing.T) {
 		t.Fatal(message)
 	}
 	second.journal.Add(journal.Event{Type: journal.Requeue, Member: "test"})
-	second.journal.Add(journal.Event{Type: journal.DroughtBegan, Member: "test", Subject: "spot"})
-	if message := next(); message.GetEvent().GetType() != plimsollv1.EventType_EVENT_TYPE_DROUGHT_BEGAN || message.GetEvent().GetCluster() != "test" {
+	second.journal.Add(journal.Event{Type: journal.InsufficientCapacityBegan, Member: "test", Subject: "spot"})
+	if message := next(); message.GetEvent().GetType() != plimsollv1.EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN || message.GetEvent().GetCluster() != "test" {
 		t.Error(message)
 	}
 }

@@ -56,8 +56,8 @@ type replica struct {
 	unreadable error                                  // what reading one of them fails with
 	placements []*fleetv1.FleetPlacement
 	records    map[reconcile.Key]reconcile.Record
-	receipts   map[string]reconcile.Receipt
-	changed    chan struct{} // closed and replaced when a receipt changes
+	operations map[string]reconcile.Operation
+	changed    chan struct{} // closed and replaced when an operation changes
 	calls      atomic.Int64  // that reached the backend
 	orderedBy  []string
 	journal    *journal.Journal
@@ -81,7 +81,7 @@ func (f *fleet) replica(t testing.TB, address string) *replica {
 	r := &replica{
 		fleet: f, address: address, stop: stop,
 		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
-		receipts: map[string]reconcile.Receipt{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), shut: map[string]string{},
+		operations: map[string]reconcile.Operation{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), shut: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
@@ -249,30 +249,30 @@ func (r *replica) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 }
 
 // RequeueFor implements Objects.
-func (r *replica) RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error) {
+func (r *replica) RequeueFor(key reconcile.Key, caller string) (reconcile.Operation, error) {
 	defer r.enter()()
 	r.orderedBy = append(r.orderedBy, caller)
 	switch record, ok := r.records[key]; {
 	case key.Controller == "broken":
-		return reconcile.Receipt{}, errors.New("canary-internal")
+		return reconcile.Operation{}, errors.New("canary-internal")
 	case !strings.HasSuffix(key.Controller, "-spot"):
-		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownController)
+		return reconcile.Operation{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownController)
 	case r.statuses[key.Member].State == clusters.StateRefused:
-		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownMember)
+		return reconcile.Operation{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownMember)
 	case !ok:
-		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
+		return reconcile.Operation{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
 	default:
-		receipt := reconcile.Receipt{ID: fmt.Sprintf("id-%d", len(r.receipts)), Key: key, Accepted: time.Now(), Caller: caller, Record: record}
-		r.receipts[receipt.ID] = receipt
-		return receipt, nil
+		operation := reconcile.Operation{ID: fmt.Sprintf("id-%d", len(r.operations)), Key: key, Accepted: time.Now(), Caller: caller, Record: record}
+		r.operations[operation.ID] = operation
+		return operation, nil
 	}
 }
 
-// Receipt implements Objects.
-func (r *replica) Receipt(id string) (reconcile.Receipt, bool) {
+// Operation implements Objects.
+func (r *replica) Operation(id string) (reconcile.Operation, bool) {
 	defer r.enter()()
-	receipt, ok := r.receipts[id]
-	return receipt, ok
+	operation, ok := r.operations[id]
+	return operation, ok
 }
 
 // Version implements Objects. Tests change records by hand, so it is another at each call.
@@ -286,60 +286,60 @@ func (r *replica) Closed(member string, gate reconcile.Hold) (string, bool) {
 	return reason, shut && gate == reconcile.HoldBreaker
 }
 
-// ReceiptsIn implements Objects.
-func (r *replica) ReceiptsIn(member string) (found []reconcile.Receipt) {
+// OperationsIn implements Objects.
+func (r *replica) OperationsIn(member string) (found []reconcile.Operation) {
 	defer r.enter()()
-	for _, id := range slices.Sorted(maps.Keys(r.receipts)) {
-		if receipt := r.receipts[id]; receipt.Key.Member == member {
-			found = append(found, receipt)
+	for _, id := range slices.Sorted(maps.Keys(r.operations)) {
+		if operation := r.operations[id]; operation.Key.Member == member {
+			found = append(found, operation)
 		}
 	}
 	return found
 }
 
-// CancelReceipt implements Objects.
-func (r *replica) CancelReceipt(id string) (reconcile.Receipt, error) {
+// CancelOperation implements Objects.
+func (r *replica) CancelOperation(id string) (reconcile.Operation, error) {
 	defer r.enter()()
-	receipt, ok := r.receipts[id]
+	operation, ok := r.operations[id]
 	switch {
 	case !ok:
-		return receipt, reconcile.ErrUnknownReceipt
-	case receipt.Done:
-		return receipt, reconcile.ErrReceiptBegun
+		return operation, reconcile.ErrUnknownOperation
+	case operation.Done:
+		return operation, reconcile.ErrOperationBegun
 	}
-	receipt.Done, receipt.CancelledAt = true, time.Now()
-	r.receipts[id] = receipt
-	return receipt, nil
+	operation.Done, operation.CancelledAt = true, time.Now()
+	r.operations[id] = operation
+	return operation, nil
 }
 
 // Wait implements Objects.
-func (r *replica) Wait(ctx context.Context, id string) (reconcile.Receipt, error) {
+func (r *replica) Wait(ctx context.Context, id string) (reconcile.Operation, error) {
 	for {
 		r.mu.Lock()
-		receipt, ok := r.receipts[id]
+		operation, ok := r.operations[id]
 		changed := r.changed
 		r.mu.Unlock()
 		if !ok {
-			return receipt, reconcile.ErrUnknownReceipt
+			return operation, reconcile.ErrUnknownOperation
 		}
-		if receipt.Done {
-			return receipt, nil
+		if operation.Done {
+			return operation, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return receipt, ctx.Err()
+			return operation, ctx.Err()
 		}
 	}
 }
 
-// settle changes a receipt.
-func (r *replica) settle(id string, change func(*reconcile.Receipt)) {
+// settle changes an operation.
+func (r *replica) settle(id string, change func(*reconcile.Operation)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	receipt := r.receipts[id]
-	change(&receipt)
-	r.receipts[id] = receipt
+	operation := r.operations[id]
+	change(&operation)
+	r.operations[id] = operation
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

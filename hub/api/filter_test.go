@@ -36,7 +36,7 @@ func TestFiltersSeeTheFieldsOfTheResource(t *testing.T) {
 		`object.state == "WAITING"`:                            true,
 		`object.state in ["IDLE", "RUNNING"]`:                  false,
 		`object.last_outcome != "DONE" && object.attempts > 3`: true,
-		`object.band == ""`:                                    true,
+		`object.priority == ""`:                                true,
 		`object.last_error.matches("quota.*")`:                 true,
 		`now - object.last_finished_at > duration("30m")`:      true,
 		`has(object.next_try_at)`:                              false,
@@ -89,12 +89,12 @@ func TestAFilterThatCannotBeUsedIsRefusedAndSaysWhere(t *testing.T) {
 func TestAnOrderThatCannotBeUsedIsRefusedAndSaysWhere(t *testing.T) {
 	s := serve(t, shop(t), nil)
 	for text, want := range map[string]string{
-		"attempts, nme":                    "column 11: ObjectState has no field \"nme\"",
-		"key":                              "column 1: field \"key\" of ObjectState cannot be ordered by",
-		"state.name":                       "column 1: field \"state\"",
-		"attempts down":                    "column 1: must be a field",
-		",":                                "column 1: must be a field",
-		"state,band,attempts,reason,state": "column 28: must have at most 4 fields",
+		"attempts, nme":                        "column 11: ObjectState has no field \"nme\"",
+		"key":                                  "column 1: field \"key\" of ObjectState cannot be ordered by",
+		"state.name":                           "column 1: field \"state\"",
+		"attempts down":                        "column 1: must be a field",
+		",":                                    "column 1: must be a field",
+		"state,priority,attempts,reason,state": "column 32: must have at most 4 fields",
 	} {
 		if _, err := s.objects().ListObjects(as(t, "admin"), &plimsollv1.ListObjectsRequest{OrderBy: text}); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

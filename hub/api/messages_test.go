@@ -57,13 +57,13 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 			Problems: []policy.Problem{{Key: "k", Value: "v", Rule: "r", Source: policy.SourceWorkload}},
 		},
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
-		Doomed: 7, Released: 8, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
+		Interrupted: 7, Released: 8, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
 		Waits:       []plan.Wait{{Kind: plan.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
-		Moves:       []report.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
+		Moves:       []report.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeInsufficientCapacity, Strategy: policy.StrategyEvict, Why: "dry"}},
 		Explanation: []string{"So it is."},
 		Pods: []report.Pod{
 			{Name: "db-0", Slot: 0, Wanted: capacity.Spot, Actual: capacity.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
-				Doomed: true, Released: true, Waits: plan.WaitWindow},
+				Interrupted: true, Released: true, Waits: plan.WaitWindow},
 			{Name: "db-1", Slot: -1},
 		},
 	}
@@ -75,7 +75,7 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 			SpotPercentageSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 			MinOnDemand:          &most, MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
 			Problems: []*plimsollv1.PolicyProblem{{Key: "k", Value: "v", Rule: "r"}}, Reason: "why", NextCheckAt: timestamppb.New(then),
-			Doomed: 7, Released: 8, ReadOnlyBy: "hub", Paused: true, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+			Interrupted: 7, Released: 8, ReadOnlyBy: "hub", Paused: true, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
 			PendingTimeout: durationpb.New(time.Minute),
 			Window: &plimsollv1.DisruptionWindow{
 				Schedule: "0 0 * * *", TimeZone: "Asia/Tokyo", Duration: durationpb.New(time.Hour), Source: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
@@ -87,14 +87,14 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 		}},
 		LastMoves: []*plimsollv1.Move{{
 			MovedAt: timestamppb.New(then), Pod: "db-2", From: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
-			Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT, Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT, Reason: "dry",
+			Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT, Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_INSUFFICIENT_CAPACITY, Reason: "dry",
 		}},
 		Explanation: []string{"So it is."},
 		Pods: []*plimsollv1.Pod{
 			{
 				Name: "db-0", Slot: &first, CapacityTypeWanted: plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
 				CapacityTypeActual: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
-				Doomed: true, Released: true, WaitsFor: plimsollv1.WaitKind_WAIT_KIND_WINDOW,
+				Interrupted: true, Released: true, WaitsFor: plimsollv1.WaitKind_WAIT_KIND_WINDOW,
 			},
 			{Name: "db-1"},
 		},
@@ -116,7 +116,7 @@ func TestAnObjectIsShownWhole(t *testing.T) {
 		State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, Reason: "back-off", Attempts: 3,
 		LastOutcome: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT, LastError: "deadline",
 		LastStartedAt: timestamppb.New(then), LastFinishedAt: timestamppb.New(then), NextTryAt: timestamppb.New(then),
-		Band: plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
+		Priority: plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_CHANGED,
 	}
 	if diff := cmp.Diff(proto.Message(want), proto.Message(got), protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -51,8 +51,8 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 	return askOwner(ctx, s.core, request.GetCluster(), question[*plimsollv1.RequeueObjectResponse]{
 		order: true,
 		local: func() (*plimsollv1.RequeueObjectResponse, error) {
-			receipt, err := s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
-			return &plimsollv1.RequeueObjectResponse{Receipt: receipt}, err
+			operation, err := s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
+			return &plimsollv1.RequeueObjectResponse{Operation: operation}, err
 		},
 		remote: pass(plimsollv1.NewObjectServiceClient, plimsollv1.ObjectServiceClient.RequeueObject, request),
 	})
@@ -85,7 +85,7 @@ func (c *core) answers(member string, force bool) error {
 }
 
 // requeue orders a reconcile here, for whoever makes the call.
-func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key, force bool) (*plimsollv1.Receipt, error) {
+func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key, force bool) (*plimsollv1.Operation, error) {
 	if err := c.answers(key.Member, force); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key, 
 			Type: journal.Requeue, Member: key.Member, Namespace: key.Namespace, Name: key.Name, Subject: key.Controller, User: callerOf(ctx),
 			Reason: "Object", Message: "a reconcile was requested",
 		})
-		return receiptMessage(resource, &accepted), nil
+		return operationMessage(resource, &accepted), nil
 	case errors.Is(err, reconcile.ErrUnknownController):
 		return nil, status.Errorf(codes.NotFound, "no controller is named %q", key.Controller)
 	case errors.Is(err, reconcile.ErrUnknownMember):
@@ -126,7 +126,7 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		NextTryAt:      moment(record.NextTry),
 
 		LastHandledRequest: record.Handled,
-		Band:               bandsOf[record.Priority],
+		Priority:           prioritiesOf[record.Priority],
 	}
 }
 
@@ -142,10 +142,10 @@ var reconcileStates = map[reconcile.State]plimsollv1.ReconcileState{
 	reconcile.StateHeld:    plimsollv1.ReconcileState_RECONCILE_STATE_HELD,
 }
 
-var bandsOf = map[reconcile.Priority]plimsollv1.ReconcileBand{
-	reconcile.PriorityOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
-	reconcile.PriorityChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
-	reconcile.PriorityBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
+var prioritiesOf = map[reconcile.Priority]plimsollv1.ReconcilePriority{
+	reconcile.PriorityOrdered:    plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_ORDERED,
+	reconcile.PriorityChanged:    plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_CHANGED,
+	reconcile.PriorityBackground: plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_BACKGROUND,
 }
 
 var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{

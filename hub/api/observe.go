@@ -31,7 +31,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "plimsoll_api_request_duration_seconds",
-			Help:    "Time from an API call's arrival to its answer, waiting for a receipt included.",
+			Help:    "Time from an API call's arrival to its answer, waiting for an operation included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"method"}),
 	}
@@ -98,8 +98,8 @@ func orderOf(request, answer any) (told []slog.Attr) {
 		add("request_id", r.GetRequestId())
 		told = append(told, slog.Bool("validate_only", r.GetValidateOnly()))
 	}
-	if r, ok := request.(interface{ GetReceipt() string }); ok {
-		add("receipt", r.GetReceipt())
+	if r, ok := request.(interface{ GetOperation() string }); ok {
+		add("operation", r.GetOperation())
 	}
 	if r, ok := request.(interface{ GetForce() bool }); ok && r.GetForce() {
 		told = append(told, slog.Bool("force", true))
@@ -107,9 +107,9 @@ func orderOf(request, answer any) (told []slog.Attr) {
 	if a, ok := answer.(*plimsollv1.RequeueMatchingResponse); ok && a != nil {
 		told = append(told, slog.Int("matched", int(a.GetMatched())))
 	}
-	_, cancels := request.(*plimsollv1.CancelReceiptRequest) // which names the receipt itself
-	if a, ok := answer.(interface{ GetReceipt() *plimsollv1.Receipt }); ok && !cancels {
-		add("receipt", a.GetReceipt().GetId())
+	_, cancels := request.(*plimsollv1.CancelOperationRequest) // which names the operation itself
+	if a, ok := answer.(interface{ GetOperation() *plimsollv1.Operation }); ok && !cancels {
+		add("operation", a.GetOperation().GetId())
 	}
 	return told
 }

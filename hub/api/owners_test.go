@@ -57,7 +57,7 @@ func TestACallersTokenIsNotSentToOtherReplicas(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	for _, path := range []string{"/v1/clusters", "/v1/workloads", "/v1/receipts/w.prod.shop.id-0"} {
+	for _, path := range []string{"/v1/clusters", "/v1/workloads", "/v1/operations/w.prod.shop.id-0"} {
 		if response, body := s.call(t, "GET", path, "", bearing("admin")); response.StatusCode != 200 {
 			t.Errorf("%s: HTTP %d: %s", path, response.StatusCode, body)
 		}
@@ -72,7 +72,7 @@ func TestACallersTokenIsNotSentToOtherReplicas(t *testing.T) {
 	}
 }
 
-// Receipts are shared out among callers, so an order has to say whose it is wherever it ends, and nobody may say it for others.
+// Operations are shared out among callers, so an order has to say whose it is wherever it ends, and nobody may say it for others.
 func TestAnOrderSaysWhoseItIsAlsoByWayOfAnotherReplica(t *testing.T) {
 	asked, owner := twoReplicas(t)
 	for by, r := range map[string]*replica{"the owner": owner, "another replica": asked} {

@@ -17,7 +17,7 @@ import (
 // NewPeer creates the internal side: the same services for the other replicas, answered here or not at all, for callers that
 // those replicas have authorized. It lets in whoever config lets in, so config must verify client certificates, and accept
 // those of replicas only. The caller serves and stops it, and may register more services with it before. Who waits for a
-// receipt is answered at once when stopping ends.
+// operation is answered at once when stopping ends.
 func NewPeer(stopping context.Context, backend Backend, config *tls.Config, log *slog.Logger) (*grpc.Server, error) {
 	if err := backend.check(); err != nil {
 		return nil, err

@@ -53,21 +53,21 @@ type Objects interface {
 	ControllersIn(member string) []reconcile.ControllerState
 	// Lookup returns the record of a key; false: the controller or the object is not known here.
 	Lookup(key reconcile.Key) (reconcile.Record, bool)
-	// RequeueFor orders a reconcile for a caller, among whom receipts are shared out; its error wraps one of those of
+	// RequeueFor orders a reconcile for a caller, among whom operations are shared out; its error wraps one of those of
 	// [reconcile.Runtime.RequeueFor] when the key cannot be known here.
-	RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error)
+	RequeueFor(key reconcile.Key, caller string) (reconcile.Operation, error)
 	// Version is another number whenever what RecordsIn says of a member may have changed.
 	Version(member string) uint64
 	// Closed reports whether a gate of a member is closed, and why.
 	Closed(member string, gate reconcile.Hold) (reason string, closed bool)
-	// ReceiptsIn returns the orders about a member that were accepted here, by ID.
-	ReceiptsIn(member string) []reconcile.Receipt
-	// CancelReceipt takes an order back; see [reconcile.Runtime.CancelReceipt].
-	CancelReceipt(id string) (reconcile.Receipt, error)
-	// Receipt returns an order that was accepted here; false: none has that id, or it is forgotten.
-	Receipt(id string) (reconcile.Receipt, bool)
-	// Wait returns the receipt when it is done, or an error when it is not known or ctx has ended.
-	Wait(ctx context.Context, id string) (reconcile.Receipt, error)
+	// OperationsIn returns the orders about a member that were accepted here, by ID.
+	OperationsIn(member string) []reconcile.Operation
+	// CancelOperation takes an order back; see [reconcile.Runtime.CancelOperation].
+	CancelOperation(id string) (reconcile.Operation, error)
+	// Operation returns an order that was accepted here; false: none has that id, or it is forgotten.
+	Operation(id string) (reconcile.Operation, bool)
+	// Wait returns the operation when it is done, or an error when it is not known or ctx has ended.
+	Wait(ctx context.Context, id string) (reconcile.Operation, error)
 }
 
 // Events is what this replica remembers of what happened in members; *[journal.Journal] is one. Safe for concurrent use.

@@ -79,7 +79,7 @@ func addMatching(answer *plimsollv1.RequeueMatchingResponse, member string, foun
 		answer.Unreachable = append(answer.Unreachable, of.GetUnreachable()...) // as its owner says
 		answer.Sample = append(answer.Sample, of.GetSample()[:min(len(of.GetSample()), maxSample-len(answer.GetSample()))]...)
 		answer.NothingOrdered = answer.NothingOrdered && of.GetNothingOrdered()
-		answer.Receipts = append(answer.Receipts, of.GetReceipts()...)
+		answer.Operations = append(answer.Operations, of.GetOperations()...)
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 			return plimsollv1.NewObjectServiceClient(conn).RequeueMatching(ctx, ofMember)
 		},
 	})
-	// What has begun in other members goes on, and its caller needs the receipts.
+	// What has begun in other members goes on, and its caller needs the operations.
 	if code := status.Code(err); request.GetCluster() == "" && (apierror.ReasonOf(err) == reasonNotAnswering || code == codes.ResourceExhausted) {
 		found.gap, err = status.Convert(err).Message(), nil
 		return found, err
@@ -142,7 +142,7 @@ func (s *objectService) accept(name batchName, request *plimsollv1.RequeueMatchi
 			reasonTooManyOrders, nil).Err()
 	}
 	b, ctx := newBatch(s.stopping, request, name.member, name.caller, keys)
-	answer.Receipts = []string{b.receiptID().String()}
+	answer.Operations = []string{b.operationID().String()}
 	if name.id != "" { // the same order may have come while this one looked for what matches
 		if before, first := s.batches.named.Add(name, answer, namedFor); !first {
 			b.stop()

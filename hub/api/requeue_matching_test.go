@@ -166,7 +166,7 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 		if got := len(first.orders()); got != 3 || freeOf(s.batches.places) != maxBatches {
 			t.Errorf("%d orders after the member has gone, %d places free", got, freeOf(s.batches.places))
 		}
-		if got := b.receipt(); got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
+		if got := b.operation(); got.GetState() != plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
 			t.Errorf("%v", got)
 		}
 	})

@@ -17,7 +17,7 @@ func FuzzREST(f *testing.F) {
 	for _, call := range [][4]string{
 		{http.MethodGet, "/v1/workloads", "filter=workload.name%3D%3D%22cart%22&order_by=name&page_size=1&read_mask=name", ""},
 		{http.MethodGet, "/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart", "", ""},
-		{http.MethodGet, "/v1/receipts/w.prod.shop.id-0", "wait=0s", ""},
+		{http.MethodGet, "/v1/operations/w.prod.shop.id-0", "wait=0s", ""},
 		{http.MethodGet, "/v1/clusters/prod%2f..", "pageToken=x&page_token=y", ""},
 		{http.MethodPost, "/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", "", `{"force":true,"forced":1}`},
 		{http.MethodPost, "/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf", "", `{"spotPercentage":1e9}`},

@@ -47,7 +47,7 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"an object that is not":     {"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cartt", "", "admin", 404, 5, `"shop/cartt"`, ""},
 		"a controller that is not":  {"POST /v1/clusters/prod/controllers/cron/objects/shop/cart:requeue", "{}", "admin", 404, 5, `"cron"`, ""},
 		"a kind not engaged":        {"POST /v1/clusters/refused/namespaces/shop/workloads/Deployment/cart:requeue", "", "admin", 404, 5, "does not run there", ""},
-		"a receipt that is not":     {"GET /v1/receipts/w.prod.id-9", "", "admin", 404, 5, "it is safe to requeue again", ""},
+		"an operation that is not":  {"GET /v1/operations/w.prod.id-9", "", "admin", 404, 5, "it is safe to requeue again", ""},
 		"nobody's member":           {"GET /v1/clusters/lonely/namespaces/shop/workloads/Deployment/cart", "", "admin", 503, 14, "no replica owns it", ""},
 		"a name in capitals":        {"GET /v1/clusters/Prod", "", "admin", 400, 3, "cluster", "cluster"},
 		"a kind that is not placed": {"GET /v1/clusters/prod/namespaces/shop/workloads/DaemonSet/cart", "", "admin", 404, 5, "no DaemonSet shop/cart", ""},
@@ -55,8 +55,8 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"a page too large":          {"GET /v1/clusters?page_size=501", "", "admin", 400, 3, "page_size", "page_size"},
 		"a page that is no number":  {"GET /v1/clusters?page_size=many", "", "admin", 400, 3, "page_size", ""},
 		"a token of no page":        {"GET /v1/clusters?pageToken=x", "", "admin", 400, 3, "page_token", "page_token"},
-		"a receipt that is none":    {"GET /v1/receipts/x", "", "admin", 400, 3, "receipt", "receipt"},
-		"a wait too long":           {"GET /v1/receipts/w.prod.shop.id-0?wait=31s", "", "admin", 400, 3, "wait", "wait"},
+		"an operation that is none": {"GET /v1/operations/x", "", "admin", 400, 3, "operation", "operation"},
+		"a wait too long":           {"GET /v1/operations/w.prod.shop.id-0?wait=31s", "", "admin", 400, 3, "wait", "wait"},
 		"an unknown parameter":      {"GET /v1/workloads?member=prod", "", "admin", 400, 3, "pageSize", "member"},
 		"a parameter of the path":   {"GET /v1/clusters/prod?cluster=other", "", "admin", 400, 3, "cluster", "cluster"},
 		"a body that is no JSON":    {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", "{", "admin", 400, 3, "", ""},
@@ -104,10 +104,10 @@ func TestRESTAnswersWithWhatIsAsked(t *testing.T) {
 		"GET /v1/workloads?namespace=none": {"nextPageToken": "", "workloads.0": nil},
 		"GET /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart":              {"workload.pods.0.slot": 0.0, "workload.pods.1.slot": nil},
 		"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart":          {"object.lastOutcome": "RECONCILE_OUTCOME_DONE"},
-		"GET /v1/receipts/w.prod.shop.id-0":                                            {"receipt.state": "RECEIPT_STATE_PENDING"},
-		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue":     {"receipt.key.controller": "deployment-spot"},
+		"GET /v1/operations/w.prod.shop.id-0":                                          {"operation.state": "OPERATION_STATE_PENDING"},
+		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue":     {"operation.key.controller": "deployment-spot"},
 		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf":      {"moves": 2.0, "firstMoves.0.pod": "cart-0", "firstMoves.0.purpose": "MOVE_PURPOSE_MIX", "then.placement.strategy": "MOVE_STRATEGY_EVICT"},
-		"POST /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart:requeue": {"receipt.key.name": "cart"},
+		"POST /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart:requeue": {"operation.key.name": "cart"},
 	} {
 		t.Run(call, func(t *testing.T) {
 			method, path, _ := strings.Cut(call, " ")

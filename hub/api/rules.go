@@ -54,9 +54,9 @@ var rules = map[string]rule{
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:       {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:        {needs: onMember(verbRequeue, resourceObjects), order: true},
 	plimsollv1.ObjectService_RequeueMatching_FullMethodName:      {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
-	plimsollv1.ObjectService_GetReceipt_FullMethodName:           {needs: onReceipt(verbGet)},
-	plimsollv1.ObjectService_ListReceipts_FullMethodName:         {needs: onMember(verbList, resourceObjects), lists: true},
-	plimsollv1.ObjectService_CancelReceipt_FullMethodName:        {needs: onReceipt(verbRequeue), order: true},
+	plimsollv1.ObjectService_GetOperation_FullMethodName:         {needs: onOperation(verbGet)},
+	plimsollv1.ObjectService_ListOperations_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_CancelOperation_FullMethodName:      {needs: onOperation(verbRequeue), order: true},
 	plimsollv1.EventService_ListEvents_FullMethodName:            {needs: onMember(verbList, resourceEvents), lists: true},
 	plimsollv1.EventService_WatchEvents_FullMethodName:           {needs: onMember(verbList, resourceEvents), lists: true},
 	plimsollv1.FleetService_ListFleetPlacements_FullMethodName:   {needs: onFleetPlacements(verbList), lists: true, byNamespace: true},
@@ -80,14 +80,14 @@ func onMember(verb, resource string) func(any) (auth.Access, error) {
 	}
 }
 
-// onReceipt needs verb on the kind of resource that was ordered: who may order workloads can follow what comes of it.
-func onReceipt(verb string) func(any) (auth.Access, error) {
+// onOperation needs verb on the kind of resource that was ordered: who may order workloads can follow what comes of it.
+func onOperation(verb string) func(any) (auth.Access, error) {
 	return func(request any) (auth.Access, error) {
-		asked, ok := request.(interface{ GetReceipt() string })
+		asked, ok := request.(interface{ GetOperation() string })
 		if !ok {
-			return auth.Access{}, status.Error(codes.Internal, "the request names no receipt")
+			return auth.Access{}, status.Error(codes.Internal, "the request names no operation")
 		}
-		id, err := parseReceiptID(asked.GetReceipt())
+		id, err := parseOperationID(asked.GetOperation())
 		return auth.Access{Verb: verb, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
 	}
 }

@@ -85,7 +85,7 @@ func New(options Options) (*Server, error) {
 }
 
 // Run serves gRPC and REST until ctx ends, then ends both and closes the listeners. Calls that are under way get 5 s; who
-// waits for a receipt is answered at once. It returns nil when ctx ended it, and may be called once.
+// waits for an operation is answered at once. It returns nil when ctx ended it, and may be called once.
 func (s *Server) Run(ctx context.Context, grpcListener, restListener net.Listener) error {
 	defer s.stop()
 	if err := s.options.mayServe(grpcListener.Addr(), restListener.Addr()); err != nil {

@@ -155,7 +155,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAReceiptIsAnsweredWhenTheServerStops(t *testing.T) {
+func TestWhoWaitsForAnOperationIsAnsweredWhenTheServerStops(t *testing.T) {
 	r := shop(t)
 	certificate, roots := selfSigned(t)
 	o := options(t)
@@ -176,7 +176,7 @@ func TestWhoWaitsForAReceiptIsAnsweredWhenTheServerStops(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	r.calls.Store(0)
 	go func() {
-		_, err := plimsollv1.NewObjectServiceClient(conn).GetReceipt(t.Context(), &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0", Wait: durationpb.New(30 * time.Second)})
+		_, err := plimsollv1.NewObjectServiceClient(conn).GetOperation(t.Context(), &plimsollv1.GetOperationRequest{Operation: "w.prod.shop.id-0", Wait: durationpb.New(30 * time.Second)})
 		answered <- err
 	}()
 	for waiting := false; !waiting; time.Sleep(time.Millisecond) {
@@ -184,7 +184,7 @@ func TestWhoWaitsForAReceiptIsAnsweredWhenTheServerStops(t *testing.T) {
 	}
 	stop()
 	if err := <-answered; err != nil {
-		t.Errorf("who waited got %v, want the receipt as it is", err)
+		t.Errorf("who waited got %v, want the operation as it is", err)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
@@ -257,7 +257,7 @@ func TestTheLogTellsWhoOrderedWhatAndNoReadsUnlessAsked(t *testing.T) {
 	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, `"API call"`) && strings.Contains(line, slog.LevelInfo.String()) {
 			orders++
-			if !strings.Contains(line, "Requeue") && !strings.Contains(line, "CancelReceipt") || !strings.Contains(line, `"user":"admin"`) || !strings.Contains(line, `"remote":"127.0.0.1:`) {
+			if !strings.Contains(line, "Requeue") && !strings.Contains(line, "CancelOperation") || !strings.Contains(line, `"user":"admin"`) || !strings.Contains(line, `"remote":"127.0.0.1:`) {
 				t.Errorf("at info: %s", line)
 			}
 		}

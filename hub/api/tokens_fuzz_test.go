@@ -12,13 +12,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
-// FuzzReceiptID looks for an id that is read as another one than it writes, or refused with anything but an invalid argument.
-func FuzzReceiptID(f *testing.F) {
+// FuzzOperationID looks for an id that is read as another one than it writes, or refused with anything but an invalid argument.
+func FuzzOperationID(f *testing.F) {
 	for _, text := range []string{"w.prod.shop.id-0", "o.prod.id-1", "m.prod.shop.4f6c", "x.prod.id", "w..shop.id", "...", "m.prod.."} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id, err := parseReceiptID(text)
+		id, err := parseOperationID(text)
 		if err != nil {
 			if status.Code(err) != codes.InvalidArgument {
 				t.Errorf("%q: %v", text, err)

@@ -38,7 +38,7 @@ func workloadMessage(view *report.Workload, now time.Time) *plimsollv1.Workload 
 			MinOnDemandSource:    sources[view.Policy.MinOnDemandSource],
 			Reason:               view.Reason,
 			NextCheckAt:          moment(view.NextCheck),
-			Doomed:               count(view.Doomed),
+			Interrupted:          count(view.Interrupted),
 			Released:             count(view.Released),
 			Window:               windowMessage(&view.Policy, now),
 			Strategy:             strategies[cmp.Or(view.Settings.Strategy, policy.StrategyEvict)],
@@ -76,7 +76,7 @@ func podMessage(view *report.Pod) *plimsollv1.Pod {
 		Phase:              view.Phase,
 		Ready:              view.Ready,
 		Reason:             view.Reason,
-		Doomed:             view.Doomed,
+		Interrupted:        view.Interrupted,
 		Released:           view.Released,
 		WaitsFor:           waitKinds[view.Waits],
 	}
@@ -138,11 +138,11 @@ var strategies = map[policy.Strategy]plimsollv1.MoveStrategy{
 }
 
 var purposes = map[plan.Purpose]plimsollv1.MovePurpose{
-	plan.PurposeMove:         plimsollv1.MovePurpose_MOVE_PURPOSE_MIX,
-	plan.PurposeDrought:      plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT,
-	plan.PurposeInterruption: plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
-	plan.PurposeFinish:       plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
-	plan.PurposeAdvisory:     plimsollv1.MovePurpose_MOVE_PURPOSE_ADVISORY,
+	plan.PurposeMove:                 plimsollv1.MovePurpose_MOVE_PURPOSE_MIX,
+	plan.PurposeInsufficientCapacity: plimsollv1.MovePurpose_MOVE_PURPOSE_INSUFFICIENT_CAPACITY,
+	plan.PurposeInterruption:         plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
+	plan.PurposeFinish:               plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
+	plan.PurposeAdvisory:             plimsollv1.MovePurpose_MOVE_PURPOSE_ADVISORY,
 }
 
 var waitKinds = map[plan.WaitKind]plimsollv1.WaitKind{

@@ -166,11 +166,11 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 			if !ok {
 				return nil, status.Errorf(codes.NotFound, "no controller places kind %s", request.GetKind())
 			}
-			receipt, err := s.requeue(ctx, resourceWorkloads, reconcile.Key{
+			operation, err := s.requeue(ctx, resourceWorkloads, reconcile.Key{
 				Controller: controller, Member: known.Name,
 				NamespacedName: types.NamespacedName{Namespace: request.GetNamespace(), Name: request.GetName()},
 			}, request.GetForce())
-			return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt}, err
+			return &plimsollv1.RequeueWorkloadResponse{Operation: operation}, err
 		},
 		remote: pass(plimsollv1.NewWorkloadServiceClient, plimsollv1.WorkloadServiceClient.RequeueWorkload, request),
 	})

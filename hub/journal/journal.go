@@ -21,9 +21,9 @@ type Type string
 const (
 	// Move: a pod was evicted or released.
 	Move Type = "Move"
-	// DroughtBegan and DroughtEnded: a capacity type has no room for pods of a shape, and has room again.
-	DroughtBegan Type = "DroughtBegan"
-	DroughtEnded Type = "DroughtEnded"
+	// InsufficientCapacityBegan and InsufficientCapacityEnded: a capacity type has no room for pods of a shape, and has room again.
+	InsufficientCapacityBegan Type = "InsufficientCapacityBegan"
+	InsufficientCapacityEnded Type = "InsufficientCapacityEnded"
 	// Interruption: a node is about to go.
 	Interruption Type = "Interruption"
 	// ClusterState: the state of a member is another.

@@ -116,7 +116,7 @@ type wire struct {
 	mu                     sync.Mutex
 	there, back            time.Duration
 	loseThere, loseAnswers bool
-	loseReceipts           bool // answers to writes
+	loseOperations         bool // answers to writes
 	timeout                time.Duration
 	late                   sync.WaitGroup
 	frozen                 chan struct{} // closed when the process continues; nil: it runs
@@ -201,7 +201,7 @@ func (w *wire) send(ctx context.Context, write bool, do func()) error {
 	w.run()
 	defer w.run()
 	w.mu.Lock()
-	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers || write && w.loseReceipts
+	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers || write && w.loseOperations
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, errNoAnswer)
 	defer cancel()

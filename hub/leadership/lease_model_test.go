@@ -194,7 +194,7 @@ func (m *leaseModel) stop(i int) {
 func (m *leaseModel) upset(w *wire) {
 	random := m.random
 	w.set(func(w *wire) {
-		w.loseThere, w.loseAnswers, w.loseReceipts = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(4) == 0
+		w.loseThere, w.loseAnswers, w.loseOperations = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(4) == 0
 		w.there = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
 		w.back = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
 	})

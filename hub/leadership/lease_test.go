@@ -89,7 +89,7 @@ func TestAReplicaThatCouldNotRenewDoesNotGiveTheLeaseUpEarly(t *testing.T) {
 		holder := server.record.HolderIdentity
 		server.mu.Unlock()
 		// Renewals arrive, their answers do not: the elector gives up, and its release would arrive as well.
-		a.wire.set(func(w *wire) { w.loseReceipts = true })
+		a.wire.set(func(w *wire) { w.loseOperations = true })
 		for range 3000 {
 			time.Sleep(10 * time.Millisecond)
 			server.mu.Lock()
@@ -102,7 +102,7 @@ func TestAReplicaThatCouldNotRenewDoesNotGiveTheLeaseUpEarly(t *testing.T) {
 		if a.acts() {
 			t.Error("a acts without knowing that it holds the Lease")
 		}
-		a.wire.set(func(w *wire) { w.loseReceipts = false })
+		a.wire.set(func(w *wire) { w.loseOperations = false })
 		eventually(t, time.Minute, "a acts again", a.acts)
 	})
 }

@@ -138,7 +138,7 @@ func (h *jointHub) act() {
 		split := policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
 		if m.split == nil || *m.split != split {
 			m.split = &split
-			m.last.Stamps = []plan.Stamp{{}} // it has not been planned for yet
+			m.last.Assignments = []plan.Assignment{{}} // it has not been planned for yet
 			s.last.settled = false
 			h.seen[m.name] = nil
 			h.writes++

@@ -163,7 +163,7 @@ func (m *jointMember) live() {
 	used := map[capacity.Type]int{capacity.Spot: len(m.on(capacity.Spot)), capacity.OnDemand: len(m.on(capacity.OnDemand))}
 	for _, p := range m.sorted() {
 		switch {
-		case !p.GoneBy.IsZero() && !m.now.Before(p.GoneBy), p.Doom != nil && !m.now.Before(p.Doom.By):
+		case !p.GoneBy.IsZero() && !m.now.Before(p.GoneBy), p.Interruption != nil && !m.now.Before(p.Interruption.By):
 			m.gone(p)
 		case !p.Bound && p.GoneBy.IsZero() && used[p.Capacity] < m.room[p.Capacity]:
 			used[p.Capacity]++
@@ -191,8 +191,8 @@ func (m *jointMember) setRoom(c capacity.Type, room int, notice time.Duration) {
 	m.room[c] = room
 	running := m.on(c)
 	for _, p := range running[min(room, len(running)):] {
-		if p.Doom == nil && c == capacity.Spot {
-			p.Doom = &plan.Doom{Node: p.Node, Notice: "taken back", Since: *m.now, By: m.now.Add(notice)}
+		if p.Interruption == nil && c == capacity.Spot {
+			p.Interruption = &plan.Interruption{Node: p.Node, Notice: "taken back", Since: *m.now, By: m.now.Add(notice)}
 			m.write(p)
 		}
 	}
@@ -289,7 +289,7 @@ func (m *jointMember) place() {
 		o.Pods = append(o.Pods, pod)
 	}
 	m.last = plan.Plan(o, m.policy(), plan.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
-	for _, s := range m.last.Stamps {
+	for _, s := range m.last.Assignments {
 		if p := m.pods[s.Pod]; p != nil {
 			p.Slot = s.Slot
 			if s.DeletionCost != "" {
@@ -312,12 +312,12 @@ func (m *jointMember) place() {
 }
 
 // settled reports whether the pods have the slots of the split, so that those go that should when the workload shrinks.
-func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
+func (m *jointMember) settled() bool { return len(m.last.Assignments) == 0 }
 
 // restart forgets what a hub process knows of the member, and lists its pods again.
 func (m *jointMember) restart() {
 	m.slots = slots.NewAccounting(false)
-	m.last, m.lastMove = plan.Result{Stamps: []plan.Stamp{{}}}, time.Time{}
+	m.last, m.lastMove = plan.Result{Assignments: []plan.Assignment{{}}}, time.Time{}
 	m.droughts = shortage.NewTrackers(jointTimes)
 	for _, p := range m.probed() {
 		m.droughts.Of(p.Capacity).ObserveProbe(*p, *m.now)

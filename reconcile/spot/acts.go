@@ -22,8 +22,8 @@ type action struct {
 
 	released map[plan.Purpose]int
 	eviction eviction
-	stamped  int
-	gone     bool // a pod that was to be stamped is gone
+	assigned int
+	gone     bool // a pod that was to be assigned is gone
 	denials  denialsMet
 	errs     errorList
 }
@@ -36,7 +36,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *p
 	a := &action{Engine: e, dir: dir, subject: s, now: now, released: map[plan.Purpose]int{}, eviction: eviction{evicted: map[plan.Purpose]int{}}}
 	a.evict(ctx, evictionsOf(decided.Evictions, comesFirst))
 	a.release(ctx, releasesOf(decided.Releases, comesFirst))
-	unchanged := a.stamp(ctx, decided.Stamps)
+	unchanged := a.assignSlots(ctx, decided.Assignments)
 	stays := func(pod types.UID) bool { _, failed := unchanged[pod]; return failed } // the plan counts on its new slot
 	rest := func(p plan.Purpose) bool { return !comesFirst(p) }
 	a.release(ctx, slices.DeleteFunc(releasesOf(decided.Releases, rest), func(r plan.Release) bool { return stays(r.Pod) }))
@@ -85,7 +85,7 @@ func (a *action) settle(decided *plan.Result) {
 	if d := a.denials; d.pods > 0 {
 		decided.AddWait(plan.Wait{Kind: plan.WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
 		decided.Recheck = when.Earlier(decided.Recheck, d.retry)
-		if idle && a.stamped == 0 {
+		if idle && a.assigned == 0 {
 			decided.State, decided.Reason = plan.StateWaiting, d.message
 		}
 	}
@@ -133,7 +133,7 @@ var movedFor = []struct {
 	purpose plan.Purpose
 	reason  string
 }{
-	{plan.PurposeInterruption, "Interrupted"}, {plan.PurposeDrought, "Drought"}, {plan.PurposeAdvisory, "Advised"}, {plan.PurposeMove, "Moving"},
+	{plan.PurposeInterruption, "Interrupted"}, {plan.PurposeInsufficientCapacity, "Drought"}, {plan.PurposeAdvisory, "Advised"}, {plan.PurposeMove, "Moving"},
 }
 
 // tell records in the member what was done about a workload, and counts it.

@@ -82,7 +82,7 @@ func (s *shell) acting(c client.Client, pods []plan.Pod) *subject {
 		meta: &metav1.ObjectMeta{}, replicas: len(pods), client: c, live: c, events: noEvents{}}
 }
 
-func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.T) {
+func TestAPodThatCannotBeAssignedItsSlotStopsNoUrgentEvictionAndNoOtherAssignment(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer error
 		failed bool // the reconcile: it is tried again with a back-off
@@ -94,10 +94,10 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 		t.Run(name, func(t *testing.T) {
 			pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 			pods[0].Slot, pods[1].Slot = plan.NoSlot, plan.NoSlot // they slipped past the webhook
-			plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
+			plantest.InterruptSlots(pods, plan.Interruption{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
 			plan := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
-			if len(plan.Stamps) != 2 || len(plan.Evictions) != 5 {
-				t.Fatalf("%d stamps and %d evictions planned", len(plan.Stamps), len(plan.Evictions))
+			if len(plan.Assignments) != 2 || len(plan.Evictions) != 5 {
+				t.Fatalf("%d assignments and %d evictions planned", len(plan.Assignments), len(plan.Evictions))
 			}
 			w := newWriting(func(pod string) error {
 				if pod == pods[0].Name {
@@ -114,7 +114,7 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 				t.Errorf("error %v", err)
 			}
 			if order := strings.Join(w.order[:5], " "); strings.Contains(order, "patch") {
-				t.Errorf("urgent evictions wait for stamps: %s", w.order)
+				t.Errorf("urgent evictions wait for assignments: %s", w.order)
 			}
 		})
 	}
@@ -125,8 +125,8 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Weight: plan.WeightDeadline, Since: spottest.Epoch.Add(-100 * time.Second), By: spottest.Epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
-	plantest.DoomSlots(pods, plan.Doom{Node: "r", Notice: "shutdown", Weight: plan.WeightDeadline, Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 1, 2, 9)
+	plantest.InterruptSlots(pods, plan.Interruption{Node: "s", Notice: "spot-itn", Weight: plan.WeightDeadline, Since: spottest.Epoch.Add(-100 * time.Second), By: spottest.Epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
+	plantest.InterruptSlots(pods, plan.Interruption{Node: "r", Notice: "shutdown", Weight: plan.WeightDeadline, Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 1, 2, 9)
 	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
 	plan := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(100, 0), settings, spottest.Epoch)
@@ -150,14 +150,14 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 func TestTheWritesOfAPlanAreUnderWaySideBySide(t *testing.T) {
 	const pods = 4 * parallelWrites
 	all := plantest.Replicas(pods, policy.Mix{Percent: 100, Managed: true})
-	stamps, releases, evictions := plan.Result{}, plan.Result{}, plan.Result{}
+	assignments, releases, evictions := plan.Result{}, plan.Result{}, plan.Result{}
 	for i := range all {
 		p := &all[i]
-		stamps.Stamps = append(stamps.Stamps, plan.Stamp{Pod: p.UID, Name: p.Name, Slot: i})
+		assignments.Assignments = append(assignments.Assignments, plan.Assignment{Pod: p.UID, Name: p.Name, Slot: i})
 		releases.Releases = append(releases.Releases, plan.Release{Pod: p.UID, Name: p.Name, Released: plan.Released{Owner: spottest.OwnerUID, Hash: "abc", For: plan.PurposeInterruption}})
 		evictions.Evictions = append(evictions.Evictions, plan.Eviction{Pod: p.UID, Name: p.Name, Owner: spottest.OwnerUID, For: plan.PurposeInterruption})
 	}
-	for name, decided := range map[string]*plan.Result{"stamps": &stamps, "releases": &releases, "evictions": &evictions} {
+	for name, decided := range map[string]*plan.Result{"assignments": &assignments, "releases": &releases, "evictions": &evictions} {
 		synctest.Test(t, func(t *testing.T) {
 			answer := func(string) error {
 				time.Sleep(time.Second)
@@ -178,7 +178,7 @@ func TestTheWritesOfAPlanAreUnderWaySideBySide(t *testing.T) {
 
 func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 	pods := plantest.Replicas(40, policy.Mix{Percent: 100, Managed: true})
-	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(40)...)
+	plantest.InterruptSlots(pods, plan.Interruption{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(40)...)
 	plan := plan.Plan(plantest.ObservedOf(pods, 40), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	w := newWriting(succeed, func(string) error { return apierrors.NewInternalError(errors.New("etcd is gone")) })
 	s := newShell(t, nil, false)
@@ -189,7 +189,7 @@ func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 }
 
 // What a policy refuses is told with the pod's name, and not repeated with every plan.
-func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
+func TestAnAssignmentThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 		pods[0].Slot = plan.NoSlot
@@ -206,7 +206,7 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 			time.Sleep(30 * time.Second)
 		}
 		if n := w.patches.Load(); n > 6 {
-			t.Errorf("a pod was stamped in vain %d times in an hour", n)
+			t.Errorf("a pod was assigned in vain %d times in an hour", n)
 		}
 		wait := plantest.WaitOf(&decided, plan.WaitRefused)
 		if decided.State != plan.StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || decided.Recheck.IsZero() {
@@ -220,7 +220,7 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 	})
 }
 
-func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
+func TestAssignmentsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
 	pods := plantest.Replicas(1000, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Slot = plan.NoSlot
@@ -232,7 +232,7 @@ func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := w.patches.Load(); n < maxDenials || n > maxDenials+parallelWrites {
-		t.Errorf("%d stamps tried", n)
+		t.Errorf("%d assignments tried", n)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 
 func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
 	pods := plantest.Replicas(3, policy.Mix{Percent: 100, Managed: true})
-	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 0, 1, 2)
+	plantest.InterruptSlots(pods, plan.Interruption{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 0, 1, 2)
 	decided := plan.Plan(plantest.ObservedOf(pods, 3), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	w := newWriting(succeed, func(pod string) error {
 		if pod == pods[1].Name {
@@ -346,7 +346,7 @@ func TestEventsAboutMovesComeInOneOrder(t *testing.T) {
 		said := &reasons{}
 		workload := s.acting(nil, nil)
 		workload.events = said
-		s.tell(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeDrought: 1},
+		s.tell(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeInsufficientCapacity: 1},
 			map[plan.Purpose]int{plan.PurposeAdvisory: 1, plan.PurposeInterruption: 1, plan.PurposeFinish: 1})
 		if want := []string{"Interrupted", "Drought", "Advised", "Moving", "Released"}; !slices.Equal(said.all, want) {
 			t.Fatalf("%v, want %v", said.all, want)

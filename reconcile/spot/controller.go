@@ -177,8 +177,8 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	recheck = when.Earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	dir.observeSpreads(&o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
-	doomed := slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
-	if (settings.Strategy == policy.StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
+	interrupted := slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Interruption != nil }) // the floor is released, whatever the strategy
+	if (settings.Strategy == policy.StrategyRelease || interrupted) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil

@@ -16,11 +16,11 @@
 //   - directory.go, directory_owners.go, follow.go, live.go: workloads and the owners of pods, as events show them;
 //   - observe.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
 //   - nodes.go: what nodes mean for pods, and whom they wake;
-//   - acts.go, evict.go, stamp.go, releases.go, released.go, orphans.go, denials.go: actions and their results;
+//   - acts.go, evict.go, assign.go, releases.go, released.go, orphans.go, denials.go: actions and their results;
 //   - placement.go, proof.go: new pods ([Engine.Place]);
 //   - probes.go: the pods that ask whether there is room again;
 //   - fleet.go: the splits that fleet placements set, and the view that they get ([Engine.SetFleetSplits], [FleetView]);
-//   - publish.go, happening.go, not_enabled.go: what the hub publishes about plans, events and workloads that are not placed ([Happening]).
+//   - publish.go, events.go, not_enabled.go: what the hub publishes about plans, events and workloads that are not placed ([Event]).
 //
 // The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
 // which pods belong to a workload, only by controller references.

@@ -58,9 +58,9 @@ type Options struct {
 	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
 	SpotTolerations []corev1.Toleration
-	// Happened is notified of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
+	// OnEvent is notified of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
 	// be quick, and call nothing of the engine. Nil: nobody is told.
-	Happened func(Happening)
+	OnEvent func(Event)
 	// Log defaults to discarding.
 	Log *slog.Logger
 	// WorkloadSeries is how many workloads of a member have metrics of their own; 0: [report.DefaultWorkloadSeries].

@@ -130,8 +130,8 @@ type FleetView struct {
 	SpotOnTrial bool
 	// Start is how long nodes were seen to take; zero: none was seen.
 	Start time.Duration
-	// Shape is the scheduling requirements of its pods as text; empty: they are not known. Equal ones have equal texts.
-	Shape string
+	// Requirements is the scheduling requirements of its pods as text; empty: they are not known. Equal ones have equal texts.
+	Requirements string
 	// Split is the one that the last plan was made under; nil: none.
 	Split *policy.FleetSplit
 	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
@@ -159,7 +159,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	v := FleetView{
 		At:       last.At,
 		Replicas: last.Observed.Replicas, Split: last.Policy.Fleet, Paused: last.Settings.Paused, ReadOnly: last.Settings.ReadOnly,
-		Settled: len(last.Plan.Stamps) == 0 || last.Plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
+		Settled: len(last.Plan.Assignments) == 0 || last.Plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
@@ -169,7 +169,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	for i := range last.Observed.Owners {
 		o := &last.Observed.Owners[i]
 		if text := dir.shapeText(o.UID); text != "" && o.Replicas > most {
-			v.Shape, most = text, o.Replicas
+			v.Requirements, most = text, o.Replicas
 		}
 		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, o.DrySince), when.Earlier(v.OnDemandDrySince, o.OnDemandDrySince)
 		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial

@@ -25,7 +25,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
 	view := report.Workload{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
 	s.metrics.ShowWorkload(&view)
-	s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1})
+	s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeInsufficientCapacity: 1})
 	s.leave(s.members[testMember])
 
 	// A reconcile that was under way when the member left.
@@ -107,7 +107,7 @@ func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
 	key := keyOf(KindDeployment, deployment(1, "true", nil))
 	s.metrics.ShowWorkload(&report.Workload{Member: testMember, WorkloadKey: key, SpotWanted: 7, SpotActual: 5, OnDemandWanted: 3, OnDemandActual: 4})
 	for range 2 {
-		s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1, plan.PurposeInterruption: 4, plan.PurposeFinish: 9})
+		s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeInsufficientCapacity: 1, plan.PurposeInterruption: 4, plan.PurposeFinish: 9})
 	}
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
 	s.place(incoming(0))
@@ -117,7 +117,7 @@ func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
 			"on-demand/wanted/Deployment/prod-eu/web/shop": 3, "on-demand/actual/Deployment/prod-eu/web/shop": 4,
 		},
 		"plimsoll_moves_total":        {testMember: 4},
-		"plimsoll_replacements_total": {"drought/" + testMember: 2, "interruption/" + testMember: 8},
+		"plimsoll_replacements_total": {"insufficient-capacity/" + testMember: 2, "interruption/" + testMember: 8},
 		"plimsoll_reservations_live":  {testMember: 1},
 	} {
 		if diff := cmp.Diff(want, spottest.Series(t, registry, name)); diff != "" {

@@ -20,7 +20,7 @@ import (
 // podFacts reads a pod, with what its node tells.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
 	facts := plan.PodOf(e.options.Keys, pod, e.options.Capacity.OfPod(pod, dir.nodes.LabelsOf))
-	facts.Doom, facts.NodeJoined = dir.nodes.DoomOf(pod.Spec.NodeName), dir.nodes.JoinedOf(pod.Spec.NodeName)
+	facts.Interruption, facts.NodeJoined = dir.nodes.InterruptionOf(pod.Spec.NodeName), dir.nodes.JoinedOf(pod.Spec.NodeName)
 	return facts
 }
 
@@ -70,7 +70,7 @@ func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.R
 	}
 	e.nodeSeen(dir, &node, now)
 	before, ok := event.(*corev1.Node)
-	return dir.nodes.DoomOf(node.Name) != nil || (ok && e.options.Interruptions.Of(before, now) != nil)
+	return dir.nodes.InterruptionOf(node.Name) != nil || (ok && e.options.Interruptions.Of(before, now) != nil)
 }
 
 // nodeComing reports whether anything says that a node is on its way for a pod.

@@ -138,7 +138,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
 func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time) {
 	for _, p := range dir.droughts.AskOf(0, now) {
-		coming := dir.nodeComing(ctx, &nodes.Awaited{Namespace: m.probeNamespace(), UID: p.UID, Capacity: p.Capacity, Shape: p.Requirements}, now)
+		coming := dir.nodeComing(ctx, &nodes.Awaited{Namespace: m.probeNamespace(), UID: p.UID, Capacity: p.Capacity, Requirements: p.Requirements}, now)
 		dir.droughts.ProbeSign(&p, coming, now)
 	}
 }

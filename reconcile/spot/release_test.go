@@ -69,7 +69,7 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
 	decided := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(0, 0), settings, now)
-	decided.Stamps = nil
+	decided.Assignments = nil
 	if _, err := s.act(t.Context(), s.follower.directory, s.acting(c, pods), &decided, now); err != nil {
 		t.Fatal(err)
 	}

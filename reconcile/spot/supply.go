@@ -57,7 +57,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *plan.Obse
 		if !d.droughts.Since(pod.Capacity, p.Requirements).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
 			continue
 		}
-		pod.NodeComing = d.nodeComing(ctx, &nodes.Awaited{Namespace: namespace, UID: pod.UID, Capacity: pod.Capacity, Shape: p.Requirements}, now)
+		pod.NodeComing = d.nodeComing(ctx, &nodes.Awaited{Namespace: namespace, UID: pod.UID, Capacity: pod.Capacity, Requirements: p.Requirements}, now)
 	}
 }
 

@@ -78,7 +78,7 @@ func (e *Engine) remembered(dir *directory, o *owner) []plan.Pod {
 	pods := slices.Clone(o.search.Found())
 	o.mu.Unlock()
 	for i := range pods {
-		pods[i].Doom = dir.nodes.DoomOf(pods[i].Node)
+		pods[i].Interruption = dir.nodes.InterruptionOf(pods[i].Node)
 		if labels, known := dir.nodes.LabelsOf(pods[i].Node); known {
 			pods[i].Capacity = e.options.Capacity.OfNode(labels)
 		}

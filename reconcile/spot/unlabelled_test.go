@@ -93,8 +93,8 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 			time.Sleep(time.Until(recheck))
 		}
 		slipped := 0
-		for _, stamp := range r.Stamps {
-			if strings.HasPrefix(stamp.Name, "slipped") {
+		for _, assignment := range r.Assignments {
+			if strings.HasPrefix(assignment.Name, "slipped") {
 				slipped++
 			}
 		}
@@ -160,11 +160,11 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	o.keepFound([]plan.Pod{pod}, spottest.Epoch)
 	nodes := spotAndOnDemandNodes()
 	s.cache(nodes...)
-	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Doom != nil {
+	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Interruption != nil {
 		t.Errorf("%+v", pods)
 	}
 	s.follower.gone(nodes[1])
-	if pods := s.remembered(dir, o); pods[0].Doom == nil {
+	if pods := s.remembered(dir, o); pods[0].Interruption == nil {
 		t.Error("its node is gone, and nobody knows")
 	}
 	if pods := plan.WithoutKnown(s.remembered(dir, o), []plan.Pod{{UID: pod.UID}}); len(pods) != 0 {
@@ -184,7 +184,7 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	at := spottest.Epoch.Add(2 * plan.SearchPatience)
 	o.keepFound([]plan.Pod{{UID: "gone"}}, at)
 	w := newWriting(func(string) error { return notFound }, succeed)
-	decided := plan.Result{Stamps: []plan.Stamp{{Pod: "gone", Name: "web-1-0"}}}
+	decided := plan.Result{Assignments: []plan.Assignment{{Pod: "gone", Name: "web-1-0"}}}
 	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &decided, at); err != nil || decided.Recheck.IsZero() {
 		t.Errorf("next plan %s, error %v", decided.Recheck, err)
 	}

@@ -127,21 +127,21 @@ func (b *apiBackend) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return b.records[key.Member][i], true
 }
 
-func (*apiBackend) RequeueFor(reconcile.Key, string) (reconcile.Receipt, error) {
-	return reconcile.Receipt{}, reconcile.ErrRetired
+func (*apiBackend) RequeueFor(reconcile.Key, string) (reconcile.Operation, error) {
+	return reconcile.Operation{}, reconcile.ErrRetired
 }
 
-func (*apiBackend) Receipt(string) (reconcile.Receipt, bool)               { return reconcile.Receipt{}, false }
-func (*apiBackend) ReceiptsIn(string) []reconcile.Receipt                  { return nil }
+func (*apiBackend) Operation(string) (reconcile.Operation, bool)           { return reconcile.Operation{}, false }
+func (*apiBackend) OperationsIn(string) []reconcile.Operation              { return nil }
 func (*apiBackend) Version(string) uint64                                  { return 1 }
 func (*apiBackend) Closed(string, reconcile.Hold) (reason string, is bool) { return "", false }
 
-func (*apiBackend) CancelReceipt(string) (reconcile.Receipt, error) {
-	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt
+func (*apiBackend) CancelOperation(string) (reconcile.Operation, error) {
+	return reconcile.Operation{}, reconcile.ErrUnknownOperation
 }
 
-func (*apiBackend) Wait(context.Context, string) (reconcile.Receipt, error) {
-	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt
+func (*apiBackend) Wait(context.Context, string) (reconcile.Operation, error) {
+	return reconcile.Operation{}, reconcile.ErrUnknownOperation
 }
 
 func (*apiBackend) Owner(string) string { return "127.0.0.1:9444" }

@@ -231,7 +231,7 @@ func (c *apiClient) requeues(ctx context.Context) ([]apiRequeue, error) {
 		if err != nil {
 			return err
 		}
-		order.Accepted = answer.GetReceipt().GetAcceptedAt().AsTime()
+		order.Accepted = answer.GetOperation().GetAcceptedAt().AsTime()
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, order)

@@ -66,7 +66,7 @@ func (b *bench) events(ctx context.Context) error {
 	b.report.record("event-to-reconcile-p99-ms", milliseconds(quantile(delays, 0.99)))
 	b.report.note("event to reconcile: %d of the writes, p50 %.2f ms, p99 %.2f ms, max %.2f ms; of that in the hub's queue p99 at most %g ms", len(delays),
 		milliseconds(quantile(delays, 0.5)), milliseconds(quantile(delays, 0.99)), milliseconds(delays[len(delays)-1]),
-		1000*fleet.Quantile(samples["plimsoll_queue_wait_seconds_bucket"], 0.99, func(s fleet.Sample) bool { return s.Has("band", "changed") }))
+		1000*fleet.Quantile(samples["plimsoll_queue_wait_seconds_bucket"], 0.99, func(s fleet.Sample) bool { return s.Has("priority", "changed") }))
 	return nil
 }
 

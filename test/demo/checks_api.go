@@ -77,18 +77,18 @@ func listedWorkloads(answer, member string) (string, error) {
 
 // orders checks that a reconcile can be ordered by gRPC and by the CLI.
 func (c *checks) orders(ctx context.Context) {
-	c.check(ctx, "the printed grpcurl line returns a receipt", func(ctx context.Context) (string, error) {
+	c.check(ctx, "the printed grpcurl line returns an operation", func(ctx context.Context) (string, error) {
 		output, err := c.paste(ctx, "grpcurl")
 		if err != nil {
 			return "", err
 		}
 		var ordered plimsollv1.RequeueWorkloadResponse
 		if err := protojson.Unmarshal([]byte(output), &ordered); err != nil {
-			return "", fmt.Errorf("the answer is not a receipt: %w: %s", err, cut(output, 200))
+			return "", fmt.Errorf("the answer is not an operation: %w: %s", err, cut(output, 200))
 		}
-		key := ordered.GetReceipt().GetKey()
-		if ordered.GetReceipt().GetId() == "" || key.GetCluster() != "prod-eu" || key.GetName() != "web" {
-			return "", fmt.Errorf("the receipt is not for web in prod-eu: %s", output)
+		key := ordered.GetOperation().GetKey()
+		if ordered.GetOperation().GetId() == "" || key.GetCluster() != "prod-eu" || key.GetName() != "web" {
+			return "", fmt.Errorf("the operation is not for web in prod-eu: %s", output)
 		}
 		return key.GetController() + " of " + key.GetCluster() + " will look at " + key.GetNamespace() + "/" + key.GetName(), nil
 	})

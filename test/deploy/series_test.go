@@ -42,8 +42,8 @@ plimsoll_reconcile_duration_seconds{controller="deployment",member="prod-eu"}
 plimsoll_reconcile_stuck{controller="deployment",member="prod-eu"}
 plimsoll_reconciles_running{controller="deployment",member="prod-eu"}
 plimsoll_finalizers_overdue{controller="deployment",member="prod-eu"}
-plimsoll_queue_wait_seconds{member="prod-eu",band="changed"}
-plimsoll_queue_depth{controller="deployment",member="prod-eu",band="changed"}
+plimsoll_queue_wait_seconds{member="prod-eu",priority="changed"}
+plimsoll_queue_depth{controller="deployment",member="prod-eu",priority="changed"}
 plimsoll_events_dropped_total{member="prod-eu"}
 plimsoll_workload_replicas{member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="spot",count="actual"}
 plimsoll_workload_replicas{member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="spot",count="wanted"}
@@ -52,7 +52,7 @@ plimsoll_workload_replicas{member="prod-eu",namespace="shop",kind="Deployment",n
 plimsoll_workload_floor_missing{member="prod-eu",namespace="shop",kind="Deployment",name="web"}
 plimsoll_workload_misplaced{member="prod-eu",namespace="shop",kind="Deployment",name="web"}
 plimsoll_moves_total{member="prod-eu"}
-plimsoll_replacements_total{member="prod-eu",for="drought"}
+plimsoll_replacements_total{member="prod-eu",for="insufficient-capacity"}
 plimsoll_pods_undecided_total{member="prod-eu"}
 plimsoll_plan_seconds{}
 plimsoll_reservations_live{member="prod-eu"}

@@ -57,7 +57,7 @@ type pressure struct {
 
 // An order is a reconcile that the hub has promised.
 type order struct {
-	receipt    string
+	operation  string
 	by         *Replica
 	acceptedAt time.Time
 }
@@ -142,8 +142,8 @@ func (p *pressure) order(ctx context.Context, of *Replica) {
 	}
 	p.ordering.Lock()
 	defer p.ordering.Unlock()
-	receipt := answer.GetReceipt()
-	p.orders = append(p.orders, order{receipt: receipt.GetId(), by: of, acceptedAt: receipt.GetAcceptedAt().AsTime()})
+	operation := answer.GetOperation()
+	p.orders = append(p.orders, order{operation: operation.GetId(), by: of, acceptedAt: operation.GetAcceptedAt().AsTime()})
 	p.accepted++
 }
 
@@ -165,15 +165,15 @@ func (l *load) settle(ctx context.Context, p *pressure, tenures []Tenure) (ever,
 	}
 	var last time.Time
 	for _, o := range orders {
-		state, message, err := l.follow(ctx, owner, o.receipt)
+		state, message, err := l.follow(ctx, owner, o.operation)
 		switch {
 		case err != nil:
-			return ever, unfinished, lost, fmt.Errorf("order %s, accepted at %s by %s: %w", o.receipt, o.acceptedAt.Format(clock), o.by.Name, err)
-		case state == plimsollv1.ReceiptState_RECEIPT_STATE_DONE:
+			return ever, unfinished, lost, fmt.Errorf("order %s, accepted at %s by %s: %w", o.operation, o.acceptedAt.Format(clock), o.by.Name, err)
+		case state == plimsollv1.OperationState_OPERATION_STATE_DONE:
 			continue
-		case state != plimsollv1.ReceiptState_RECEIPT_STATE_FAILED && !changedHands(tenures, o.acceptedAt):
+		case state != plimsollv1.OperationState_OPERATION_STATE_FAILED && !changedHands(tenures, o.acceptedAt):
 			lost = append(lost, fmt.Sprintf("order %s of %s, accepted at %s by %s, is %s (%s), and nobody else has come to act since",
-				o.receipt, p.member.Name, o.acceptedAt.Format(clock), o.by.Name, state, message))
+				o.operation, p.member.Name, o.acceptedAt.Format(clock), o.by.Name, state, message))
 		}
 		unfinished++
 		last = o.acceptedAt
@@ -194,24 +194,24 @@ func (l *load) settle(ctx context.Context, p *pressure, tenures []Tenure) (ever,
 	return ever, unfinished, lost, err
 }
 
-// follow waits for the end of an order. A receipt that the owner does not know any more counts as superseded: it has
+// follow waits for the end of an order. An operation that the owner does not know any more counts as superseded: it has
 // restarted or changed, which the caller can tell.
-func (l *load) follow(ctx context.Context, asked *Replica, receipt string) (state plimsollv1.ReceiptState, message string, err error) {
+func (l *load) follow(ctx context.Context, asked *Replica, operation string) (state plimsollv1.OperationState, message string, err error) {
 	err = fleet.Await(ctx, "the end of an order", func(ctx context.Context) (bool, error) {
 		asking, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
-		answer, err := plimsollv1.NewObjectServiceClient(asked.api()).GetReceipt(asking, &plimsollv1.GetReceiptRequest{
-			Receipt: receipt, Wait: durationpb.New(answerTimeout / 2),
+		answer, err := plimsollv1.NewObjectServiceClient(asked.api()).GetOperation(asking, &plimsollv1.GetOperationRequest{
+			Operation: operation, Wait: durationpb.New(answerTimeout / 2),
 		})
 		if status.Code(err) == codes.NotFound {
-			state, message = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, err.Error()
+			state, message = plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED, err.Error()
 			return true, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		state, message = answer.GetReceipt().GetState(), answer.GetReceipt().GetMessage()
-		final := state != plimsollv1.ReceiptState_RECEIPT_STATE_PENDING && state != plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING
+		state, message = answer.GetOperation().GetState(), answer.GetOperation().GetMessage()
+		final := state != plimsollv1.OperationState_OPERATION_STATE_PENDING && state != plimsollv1.OperationState_OPERATION_STATE_RUNNING
 		if !final {
 			return false, fmt.Errorf("%s: %s", state, message)
 		}

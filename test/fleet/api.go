@@ -100,8 +100,8 @@ func (a *API) Workload(ctx context.Context, w *Workload) (*plimsollv1.Workload, 
 	return response.GetWorkload(), nil
 }
 
-// receiptWait is how long one question for a receipt stays open.
-const receiptWait = 10 * time.Second
+// operationWait is how long one question for an operation stays open.
+const operationWait = 10 * time.Second
 
 // Reconcile orders a reconcile of a workload and waits until it has ended: whatever the hub knew before the call, it has
 // acted on after it.
@@ -112,19 +112,19 @@ func (a *API) Reconcile(ctx context.Context, w *Workload) error {
 	if err != nil {
 		return fmt.Errorf("order a reconcile of %s: %w", w, err)
 	}
-	receipt := ordered.GetReceipt()
+	operation := ordered.GetOperation()
 	for {
-		switch receipt.GetState() {
-		case plimsollv1.ReceiptState_RECEIPT_STATE_DONE:
+		switch operation.GetState() {
+		case plimsollv1.OperationState_OPERATION_STATE_DONE:
 			return nil
-		case plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED:
-			return fmt.Errorf("reconcile of %s: %s: %s", w, receipt.GetState(), receipt.GetMessage())
+		case plimsollv1.OperationState_OPERATION_STATE_FAILED, plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED:
+			return fmt.Errorf("reconcile of %s: %s: %s", w, operation.GetState(), operation.GetMessage())
 		}
-		answer, err := a.Objects.GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: receipt.GetId(), Wait: durationpb.New(receiptWait)})
+		answer, err := a.Objects.GetOperation(ctx, &plimsollv1.GetOperationRequest{Operation: operation.GetId(), Wait: durationpb.New(operationWait)})
 		if err != nil {
 			return fmt.Errorf("follow a reconcile of %s: %w", w, err)
 		}
-		receipt = answer.GetReceipt()
+		operation = answer.GetOperation()
 	}
 }
 

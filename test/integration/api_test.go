@@ -95,28 +95,28 @@ func (apiBackend) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return reconcile.Record{Key: key}, true
 }
 
-func (apiBackend) RequeueFor(key reconcile.Key, _ string) (reconcile.Receipt, error) {
-	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, nil
+func (apiBackend) RequeueFor(key reconcile.Key, _ string) (reconcile.Operation, error) {
+	return reconcile.Operation{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, nil
 }
 
-func (b apiBackend) Receipt(string) (reconcile.Receipt, bool) {
+func (b apiBackend) Operation(string) (reconcile.Operation, bool) {
 	key := reconcile.Key{Controller: "deployment-spot", Member: "prod-eu"}
-	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, true
+	return reconcile.Operation{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, true
 }
 
 func (apiBackend) Version(string) uint64 { return 0 }
 
 func (apiBackend) Closed(string, reconcile.Hold) (string, bool) { return "", false }
 
-func (apiBackend) ReceiptsIn(string) []reconcile.Receipt { return nil }
+func (apiBackend) OperationsIn(string) []reconcile.Operation { return nil }
 
-func (apiBackend) CancelReceipt(string) (reconcile.Receipt, error) {
-	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt
+func (apiBackend) CancelOperation(string) (reconcile.Operation, error) {
+	return reconcile.Operation{}, reconcile.ErrUnknownOperation
 }
 
-func (b apiBackend) Wait(_ context.Context, id string) (reconcile.Receipt, error) {
-	receipt, _ := b.Receipt(id)
-	return receipt, nil
+func (b apiBackend) Wait(_ context.Context, id string) (reconcile.Operation, error) {
+	operation, _ := b.Operation(id)
+	return operation, nil
 }
 
 func (apiBackend) Owner(string) string { return "10.0.0.1:9444" }
@@ -278,8 +278,8 @@ func TestTheAPIAsksARealHubClusterWhoCallsAndWhatTheyMay(t *testing.T) {
 		{"eu-viewer", "GET /v1/clusters/prod-eu/controllers/deployment-spot/objects/shop/cart", 200, ""},
 		{"operator", requeueEU, 200, ""},
 		{"operator", strings.Replace(requeueEU, "prod-eu", "prod-us", 1), 403, ""},
-		{"operator", "GET /v1/receipts/w.prod-eu.1", 200, ""},
-		{"operator", "GET /v1/receipts/o.prod-eu.1", 403, ""},
+		{"operator", "GET /v1/operations/w.prod-eu.1", 200, ""},
+		{"operator", "GET /v1/operations/o.prod-eu.1", 403, ""},
 	} {
 		method, path, _ := strings.Cut(c.call, " ")
 		code, body := s.answer(t, tokens[c.who], method, path)

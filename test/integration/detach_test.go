@@ -46,12 +46,12 @@ func TestNothingWaitsForAMemberThatWasDetachedByForce(t *testing.T) {
 	}).Should(Equal(plimsollv1.ReconcileState_RECONCILE_STATE_HELD))
 	ordered, err := h.Objects.RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: key.GetCluster(), Controller: key.GetController(), Name: key.GetName(), Force: true})
 	g.Expect(err).NotTo(HaveOccurred())
-	receipt := func() plimsollv1.ReceiptState {
-		answer, err := h.Objects.GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: ordered.GetReceipt().GetId()})
+	operation := func() plimsollv1.OperationState {
+		answer, err := h.Objects.GetOperation(ctx, &plimsollv1.GetOperationRequest{Operation: ordered.GetOperation().GetId()})
 		g.Expect(err).NotTo(HaveOccurred())
-		return answer.GetReceipt().GetState()
+		return answer.GetOperation().GetState()
 	}
-	g.Expect(receipt()).To(Equal(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING))
+	g.Expect(operation()).To(Equal(plimsollv1.OperationState_OPERATION_STATE_PENDING))
 
 	annotate := func(patch string) {
 		secret := &corev1.Secret{}
@@ -59,7 +59,7 @@ func TestNothingWaitsForAMemberThatWasDetachedByForce(t *testing.T) {
 		g.Expect(f.Hub.Client().Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 	}
 	annotate(`{"metadata":{"annotations":{"` + clusters.DetachedAnnotation + `":"it will not come back"}}}`)
-	g.Eventually(receipt).Should(Equal(plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED))
+	g.Eventually(operation).Should(Equal(plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED))
 	g.Expect(outcome()).To(Equal(plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_NOT_OURS))
 	g.Expect(state().GetReason()).To(ContainSubstring("it will not come back"))
 	g.Eventually(func() ([]string, error) { return conditions(ctx, h, member.Name) }).Should(ContainElement("Detached=True"))

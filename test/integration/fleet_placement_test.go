@@ -346,8 +346,12 @@ func fleetHistorySpec(t *testing.T, s *fleetSite) {
 	g.Expect(files).NotTo(BeEmpty())
 	text, err := os.ReadFile(files[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	var file struct{ Metadata struct{ Shape string } }
+	var file struct {
+		Metadata struct {
+			Requirements string `json:"shape"`
+		}
+	}
 	g.Expect(json.Unmarshal(text, &file)).To(Succeed())
-	_, err = capacity.ParseRequirements(file.Metadata.Shape)
+	_, err = capacity.ParseRequirements(file.Metadata.Requirements)
 	g.Expect(err).NotTo(HaveOccurred())
 }

@@ -168,9 +168,9 @@ func (s *gadgetSite) run(controller, name string) reconcile.Record {
 	s.g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithTimeout(s.ctx, memberPatience)
 	defer cancel()
-	receipt, err := s.runtime.Wait(ctx, order.ID)
+	operation, err := s.runtime.Wait(ctx, order.ID)
 	s.g.Expect(err).NotTo(HaveOccurred())
-	return receipt.Record
+	return operation.Record
 }
 
 // workshop reconciles gadgets into Deployments and Services.

@@ -50,7 +50,7 @@ func noticeSpec(t *testing.T, h *insideHub, m *fleet.Member, policy map[string]s
 	p.placed(w, replicas, 100, 0)
 	p.budget(policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(missing))}, replicas)
 	node := p.pods(w)[0].Spec.NodeName
-	doomed := p.onNode(w, node)
+	interrupted := p.onNode(w, node)
 	history := p.follow(w)
 
 	p.Expect(m.Cluster.TaintNodes(p.ctx, disrupted, node)).To(Succeed())
@@ -67,7 +67,7 @@ func noticeSpec(t *testing.T, h *insideHub, m *fleet.Member, policy map[string]s
 	for _, eviction := range p.audited(kube.EvictionAttempts, fleet.ByHub) {
 		evicted[eviction.Name] = true
 	}
-	p.Expect(evicted).To(HaveLen(doomed))
+	p.Expect(evicted).To(HaveLen(interrupted))
 	for _, moment := range p.moments(history) {
 		p.Expect(moment.Mix.Ready).To(BeNumerically(">=", least), "after a change of pod %s: %s", moment.Pod, moment.Mix)
 	}

@@ -274,7 +274,7 @@ func replacedMemberSpec(t *testing.T, c *kube.Cluster) {
 	s.g.Eventually(s.state("c", "a", "one")).Should(Equal(reconcile.StateIdle))
 	first, _ := s.provider.Member("a")
 	s.runtime.Hold("a", reconcile.HoldBreaker, "for this test")
-	receipt, err := s.runtime.Requeue(s.key("c", "a", "one"))
+	operation, err := s.runtime.Requeue(s.key("c", "a", "one"))
 	s.g.Expect(err).NotTo(HaveOccurred())
 
 	s.register("a", s.kubeconfig(s.proxy(s.namespace+"-a"))) // another address: a second member is warmed and swapped in
@@ -287,9 +287,9 @@ func replacedMemberSpec(t *testing.T, c *kube.Cluster) {
 	s.runtime.Release("a", reconcile.HoldBreaker)
 	ctx, cancel := context.WithTimeout(s.ctx, memberPatience)
 	defer cancel()
-	receipt, err = s.runtime.Wait(ctx, receipt.ID)
+	operation, err = s.runtime.Wait(ctx, operation.ID)
 	s.g.Expect(err).NotTo(HaveOccurred())
-	s.g.Expect(receipt.Record.LastOutcome).To(Equal(reconcile.OutcomeDone))
+	s.g.Expect(operation.Record.LastOutcome).To(Equal(reconcile.OutcomeDone))
 	s.configMap("two")
 	s.g.Eventually(s.state("c", "a", "two")).Should(Equal(reconcile.StateIdle))
 }
@@ -327,9 +327,9 @@ func eventSpec(t *testing.T, c *kube.Cluster) {
 	}
 	s.g.Eventually(events(s.namespace, "ConfigMap", "one")).Should(HaveLen(1))
 	for range 3 {
-		receipt, err := s.runtime.Requeue(s.key("c", "a", "one"))
+		operation, err := s.runtime.Requeue(s.key("c", "a", "one"))
 		s.g.Expect(err).NotTo(HaveOccurred())
-		_, err = s.runtime.Wait(s.ctx, receipt.ID)
+		_, err = s.runtime.Wait(s.ctx, operation.ID)
 		s.g.Expect(err).NotTo(HaveOccurred())
 	}
 	s.configMap("two")

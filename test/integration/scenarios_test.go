@@ -159,12 +159,12 @@ func (s *storySite) says(member, namespace, name, text string) error {
 
 // requeue has an object reconciled, and waits for the end of it.
 func (s *storySite) requeue(ctx context.Context, member, namespace, name string) error {
-	receipt, err := s.runtime.Requeue(s.storyKey(member, namespace, name))
+	operation, err := s.runtime.Requeue(s.storyKey(member, namespace, name))
 	if err != nil {
 		return err
 	}
 	return reconciletest.Until(ctx, func(context.Context) error {
-		if now, ok := s.runtime.Receipt(receipt.ID); !ok || !now.Done {
+		if now, ok := s.runtime.Operation(operation.ID); !ok || !now.Done {
 			return fmt.Errorf("the reconcile has not ended: %+v", now.Record)
 		}
 		return nil

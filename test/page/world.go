@@ -29,12 +29,12 @@ type World struct {
 	// NoFleet is a hub without fleet placement.
 	NoFleet bool
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and renewed when a receipt changes
-	statuses  map[string]clusters.Status
-	workloads map[string][]workload // by member, in the order of their keys
-	records   map[string]map[reconcile.Key]reconcile.Record
-	receipts  map[string]reconcile.Receipt
+	mu         sync.Mutex
+	changed    chan struct{} // closed and renewed when an operation changes
+	statuses   map[string]clusters.Status
+	workloads  map[string][]workload // by member, in the order of their keys
+	records    map[string]map[reconcile.Key]reconcile.Record
+	operations map[string]reconcile.Operation
 
 	placements map[string]*fleetv1.FleetPlacement // by namespace and name
 	placed     uint64                             // changes with them
@@ -45,7 +45,7 @@ func NewWorld() *World {
 	return &World{
 		Journal: journal.New(journal.Limits{}),
 		changed: make(chan struct{}), statuses: map[string]clusters.Status{}, workloads: map[string][]workload{},
-		records: map[string]map[reconcile.Key]reconcile.Record{}, receipts: map[string]reconcile.Receipt{},
+		records: map[string]map[reconcile.Key]reconcile.Record{}, operations: map[string]reconcile.Operation{},
 		placements: map[string]*fleetv1.FleetPlacement{},
 	}
 }
@@ -100,10 +100,10 @@ func (w *World) Finish(member, namespace, name string) {
 	record.State, record.LastOutcome, record.LastError, record.Attempts, record.NextTry = reconcile.StateIdle, reconcile.OutcomeDone, "", 0, time.Time{}
 	record.Runs++
 	w.records[member][key] = record
-	for id, receipt := range w.receipts {
-		if receipt.Key == key && !receipt.Done {
-			receipt.Done, receipt.Record = true, record
-			w.receipts[id] = receipt
+	for id, operation := range w.operations {
+		if operation.Key == key && !operation.Done {
+			operation.Done, operation.Record = true, record
+			w.operations[id] = operation
 		}
 	}
 	close(w.changed)
@@ -114,7 +114,7 @@ func (w *World) Finish(member, namespace, name string) {
 func (w *World) Ordered() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.receipts)
+	return len(w.operations)
 }
 
 func keyOf(member, namespace, name string) reconcile.Key {
@@ -193,45 +193,45 @@ func (w *World) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 }
 
 // RequeueFor implements api.Objects. The order waits for [World.Finish].
-func (w *World) RequeueFor(key reconcile.Key, _ string) (reconcile.Receipt, error) {
+func (w *World) RequeueFor(key reconcile.Key, _ string) (reconcile.Operation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	record, ok := w.records[key.Member][key]
 	if !ok {
-		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
+		return reconcile.Operation{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
 	}
 	record.State, record.Priority, record.Reason, record.NextTry = reconcile.StateQueued, reconcile.PriorityOrdered, "", time.Time{}
 	w.records[key.Member][key] = record
-	receipt := reconcile.Receipt{ID: fmt.Sprintf("order-%d", len(w.receipts)), Key: key, Accepted: time.Now(), Record: record}
-	w.receipts[receipt.ID] = receipt
-	return receipt, nil
+	operation := reconcile.Operation{ID: fmt.Sprintf("order-%d", len(w.operations)), Key: key, Accepted: time.Now(), Record: record}
+	w.operations[operation.ID] = operation
+	return operation, nil
 }
 
-// Receipt implements api.Objects.
-func (w *World) Receipt(id string) (reconcile.Receipt, bool) {
+// Operation implements api.Objects.
+func (w *World) Operation(id string) (reconcile.Operation, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	receipt, ok := w.receipts[id]
-	return receipt, ok
+	operation, ok := w.operations[id]
+	return operation, ok
 }
 
 // Wait implements api.Objects.
-func (w *World) Wait(ctx context.Context, id string) (reconcile.Receipt, error) {
+func (w *World) Wait(ctx context.Context, id string) (reconcile.Operation, error) {
 	for {
 		w.mu.Lock()
-		receipt, ok := w.receipts[id]
+		operation, ok := w.operations[id]
 		changed := w.changed
 		w.mu.Unlock()
 		switch {
 		case !ok:
-			return receipt, reconcile.ErrUnknownReceipt
-		case receipt.Done:
-			return receipt, nil
+			return operation, reconcile.ErrUnknownOperation
+		case operation.Done:
+			return operation, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return receipt, ctx.Err()
+			return operation, ctx.Err()
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (w *World) Settle(member, namespace, name string) {
 // Dry lets a workload wait for spot capacity that has no room.
 func (w *World) Dry(member, namespace, name string) {
 	w.change(member, namespace, name, func(view *workload) {
-		w.Journal.Add(journal.Event{Type: journal.DroughtBegan, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: string(capacity.Spot),
+		w.Journal.Add(journal.Event{Type: journal.InsufficientCapacityBegan, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: string(capacity.Spot),
 			Message: "spot capacity has no room for pods of this shape"})
 		view.State, view.Reason = plan.StateWaiting, "spot capacity has no room"
 		view.Waits = []plan.Wait{{Kind: plan.WaitDry, Replicas: 2, Since: time.Now().Add(-4 * time.Minute), Until: time.Now().Add(time.Minute), Reason: "spot capacity has had no room for 2 replicas"}}

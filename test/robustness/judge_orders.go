@@ -75,13 +75,13 @@ func lostOrders(orders []Order, runs []Execution, rested bool, changed func(from
 	for i := range orders {
 		o := &orders[i]
 		if reason := unexplained(o, runs, rested); reason != "" {
-			lost = append(lost, fmt.Sprintf("order %s of %s, accepted at %s by %s: %s", o.Receipt, o.Workload, o.Returned.Format(clock), o.Process, reason))
+			lost = append(lost, fmt.Sprintf("order %s of %s, accepted at %s by %s: %s", o.Operation, o.Workload, o.Returned.Format(clock), o.Process, reason))
 			continue
 		}
 		for _, a := range o.Answers {
 			if (a.State == Superseded || a.State == Unknown) && !changed(o.Invoked, a.Returned) {
 				lost = append(lost, fmt.Sprintf("order %s of %s, accepted at %s by %s: %s says at %s that it is %s (%s), and the members have had the same owner all the time",
-					o.Receipt, o.Workload, o.Returned.Format(clock), o.Process, a.Process, a.Returned.Format(clock), a.State, a.Message))
+					o.Operation, o.Workload, o.Returned.Format(clock), o.Process, a.Process, a.Returned.Format(clock), a.State, a.Message))
 				break
 			}
 		}

@@ -170,7 +170,7 @@ func TestPodsTakenPastTheirBudgetAreFound(t *testing.T) {
 }
 
 func order(answers ...Answer) Order {
-	return Order{Receipt: "1", Workload: "web", Process: "r1.1", Invoked: at(1), Returned: at(2), Answers: answers}
+	return Order{Operation: "1", Workload: "web", Process: "r1.1", Invoked: at(1), Returned: at(2), Answers: answers}
 }
 
 func answer(from, to float64, state State) Answer {

@@ -17,8 +17,8 @@ import (
 
 // An Order is a reconcile that a replica has accepted, and all that was said of it.
 type Order struct {
-	Receipt  string
-	Workload string
+	Operation string
+	Workload  string
 	// Process that was asked.
 	Process string
 	// Invoked and Returned are when it was ordered.
@@ -51,10 +51,10 @@ const (
 	Unknown State = "unknown"
 )
 
-var states = map[plimsollv1.ReceiptState]State{
-	plimsollv1.ReceiptState_RECEIPT_STATE_PENDING: Pending, plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING: Running,
-	plimsollv1.ReceiptState_RECEIPT_STATE_DONE: Done, plimsollv1.ReceiptState_RECEIPT_STATE_FAILED: Failed,
-	plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED: Superseded,
+var states = map[plimsollv1.OperationState]State{
+	plimsollv1.OperationState_OPERATION_STATE_PENDING: Pending, plimsollv1.OperationState_OPERATION_STATE_RUNNING: Running,
+	plimsollv1.OperationState_OPERATION_STATE_DONE: Done, plimsollv1.OperationState_OPERATION_STATE_FAILED: Failed,
+	plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: Superseded,
 }
 
 // final tells whether nothing further is promised.
@@ -104,7 +104,7 @@ func (o *orders) order(ctx context.Context, w *fleet.Workload, random *rand.Rand
 	if err != nil {
 		return
 	}
-	order.Returned, order.Receipt = time.Now(), answer.GetReceipt().GetId()
+	order.Returned, order.Operation = time.Now(), answer.GetOperation().GetId()
 	o.mu.Lock()
 	o.given = append(o.given, order)
 	o.mu.Unlock()
@@ -142,7 +142,7 @@ func (o *orders) ask(ctx context.Context, p *process, order *Order) (Answer, boo
 	asking, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	answer := Answer{Process: p.name, Invoked: time.Now()}
-	got, err := p.api.Objects.GetReceipt(asking, &plimsollv1.GetReceiptRequest{Receipt: order.Receipt, Wait: durationpb.New(time.Second)})
+	got, err := p.api.Objects.GetOperation(asking, &plimsollv1.GetOperationRequest{Operation: order.Operation, Wait: durationpb.New(time.Second)})
 	answer.Returned = time.Now()
 	switch {
 	case status.Code(err) == codes.NotFound:
@@ -150,7 +150,7 @@ func (o *orders) ask(ctx context.Context, p *process, order *Order) (Answer, boo
 	case err != nil:
 		return answer, false
 	default:
-		answer.State, answer.Message = states[got.GetReceipt().GetState()], got.GetReceipt().GetMessage()
+		answer.State, answer.Message = states[got.GetOperation().GetState()], got.GetOperation().GetMessage()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -168,7 +168,7 @@ func (o *orders) settle(ctx context.Context, owner *process, workloads []*fleet.
 		if order.Last.State != "" {
 			continue
 		}
-		err := fleet.Await(ctx, "the end of order "+order.Receipt, func(ctx context.Context) (bool, error) {
+		err := fleet.Await(ctx, "the end of order "+order.Operation, func(ctx context.Context) (bool, error) {
 			answer, ok := o.ask(ctx, owner, order)
 			if !ok || !answer.State.final() {
 				return false, fmt.Errorf("%s says that it is %q: %s", owner.name, answer.State, answer.Message)

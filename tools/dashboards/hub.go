@@ -29,7 +29,7 @@ var hub = board{
 			{title: "Time of reconciles", about: "How long a reconcile takes.", unit: seconds,
 				queries: quantiles("controller", "plimsoll_reconcile_duration_seconds", ofHub)},
 			{title: "Wait in the queue", about: "ordered: by a person. changed: an object changed. background: first sight and resync.", unit: seconds,
-				queries: quantiles("band", "plimsoll_queue_wait_seconds", ofHub)},
+				queries: quantiles("priority", "plimsoll_queue_wait_seconds", ofHub)},
 			{title: "Queue by member", about: "Keys that are queued or held at the replica that acts.", unit: count,
 				queries: one("sum by (member) ("+owned(`plimsoll_queue_depth{`+ofHub+`}`)+")", "{{member}}")},
 			{title: "Stuck, panicked and overdue", about: "Panics are caught; the log has the stack.", unit: count, red: 1,

@@ -45,9 +45,9 @@ var member = board{
 			{title: "Time of reconciles", about: "How long a reconcile takes.", unit: seconds,
 				queries: quantiles("controller", "plimsoll_reconcile_duration_seconds", of)},
 			{title: "Wait in the queue", about: "From the moment a key could run to the start of its reconcile.", unit: seconds,
-				queries: quantiles("band", "plimsoll_queue_wait_seconds", of)},
+				queries: quantiles("priority", "plimsoll_queue_wait_seconds", of)},
 			{title: "Queue", about: "Keys that are queued or held. A standby holds all of them.", unit: count,
-				queries: one("sum by (controller, band) ("+owned(`plimsoll_queue_depth{`+of+`}`)+")", "{{controller}} {{band}}")},
+				queries: one("sum by (controller, priority) ("+owned(`plimsoll_queue_depth{`+of+`}`)+")", "{{controller}} {{priority}}")},
 			{title: "Running, stuck and overdue", about: "Stuck: the deadline has passed. Overdue: objects in deletion that could not be cleaned up.", unit: count,
 				queries: []query{
 					{`sum by (controller) (plimsoll_reconciles_running{` + of + `})`, "{{controller}} running"},

@@ -33,7 +33,7 @@ var placement = board{
 				queries: one("sum by (member) ("+owned(`plimsoll_reservations_live{`+of+`}`)+")", "{{member}}")},
 			{title: "Moves", about: "Pods that were moved for the mix, each minute.", unit: perMinute,
 				queries: one("60 * "+rate("member", `plimsoll_moves_total{`+of+`}`), "{{member}}")},
-			{title: "Replacements", about: "interruption and advisory: the node goes, or may go. drought: the capacity has no room.", unit: perMinute,
+			{title: "Replacements", about: "interruption and advisory: the node goes, or may go. insufficient-capacity: the capacity has no room.", unit: perMinute,
 				queries: one("60 * "+rate("member, for", `plimsoll_replacements_total{`+of+`}`), "{{member}} {{for}}")},
 		}},
 		{"Decisions", []panel{

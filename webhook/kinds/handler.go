@@ -36,7 +36,7 @@ const (
 type Handler struct {
 	tokens   *webhook.Tokens
 	kinds    []module.Resource
-	shapes   *quantities.Shapes // of all that is decoded
+	paths    *quantities.Paths // of all that is decoded
 	calls    *http.ServeMux
 	patterns []string
 	turns    *turns
@@ -56,7 +56,7 @@ func NewHandler(tokens *webhook.Tokens, kinds []module.Resource, registerer prom
 		return nil, fmt.Errorf("metrics of calls about kinds: %w", err)
 	}
 	var err error
-	if h.shapes, err = shapesOf(kinds); err != nil {
+	if h.paths, err = pathsOf(kinds); err != nil {
 		return nil, err
 	}
 	h.serve(ConvertPattern, asking{call: "convert"}, webhook.ForConversions, maxConversion, h.serveConversion)

@@ -17,8 +17,8 @@ import (
 // decodedPerByte is how many times more memory a call may take once it is decoded than it may have bytes.
 const decodedPerByte = 3
 
-// shapesOf are the shapes of all that is decoded of calls about kinds.
-func shapesOf(kinds []module.Resource) (*quantities.Shapes, error) {
+// pathsOf are the paths of all that is decoded of calls about kinds.
+func pathsOf(kinds []module.Resource) (*quantities.Paths, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, apiextensionsv1.AddToScheme} {
 		utilruntime.Must(add(scheme)) // fails only for types that are no objects
@@ -28,13 +28,13 @@ func shapesOf(kinds []module.Resource) (*quantities.Shapes, error) {
 			return nil, fmt.Errorf("kind %s: %w", kinds[i].Plural, err)
 		}
 	}
-	return quantities.NewShapes(scheme), nil
+	return quantities.NewPaths(scheme), nil
 }
 
 // makeSafe bounds the quantities in the body of a call about a kind, or in an object of one, and refuses what would take too
 // much memory. What is no JSON passes: of that, decoders read nothing.
 func (h *Handler) makeSafe(body []byte, limit int64) error {
-	err := h.shapes.JSON(body, quantities.Limits{Memory: int(decodedPerByte * limit)})
+	err := h.paths.JSON(body, quantities.Limits{Memory: int(decodedPerByte * limit)})
 	if errors.Is(err, quantities.ErrMalformed) && !json.Valid(body) {
 		return nil
 	}

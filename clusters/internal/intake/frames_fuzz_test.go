@@ -61,7 +61,7 @@ func FuzzFramesOfProtobuf(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
 	f.Add([]byte{0, 0, 0})
 	const limit = 1 << 10
-	shapes := quantities.NewShapes(scheme.Scheme)
+	paths := quantities.NewPaths(scheme.Scheme)
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		frames, _ := framesOf(stream, true, limit)
 		rest := stream
@@ -71,7 +71,7 @@ func FuzzFramesOfProtobuf(f *testing.F) {
 				t.Fatalf("%x: event %d is %x", stream, i, frame)
 			}
 			rest = rest[lengthPrefix+length:]
-			_ = shapes.ProtoEvent(frame[lengthPrefix:], quantities.Limits{Objects: 10, Memory: 1 << 20})
+			_ = paths.ProtoEvent(frame[lengthPrefix:], quantities.Limits{Objects: 10, Memory: 1 << 20})
 		}
 	})
 }

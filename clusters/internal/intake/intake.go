@@ -38,7 +38,7 @@ var (
 // that they will take, and the quantities in them. It stands outside the limits of time and bytes.
 type Intake struct {
 	Member  string
-	Shapes  *quantities.Shapes
+	Paths   *quantities.Paths
 	answer  int64 // bytes of one answer
 	Event   int64 // bytes of one event of a watch
 	objects int   // of one answer
@@ -115,9 +115,9 @@ func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event)}
-	look := i.Shapes.JSON
+	look := i.Paths.JSON
 	if protobuf {
-		look = i.Shapes.ProtoEvent
+		look = i.Paths.ProtoEvent
 	}
 	return func() ([]byte, error) {
 		turn.end()
@@ -140,9 +140,9 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 // whole returns an answer that says to have length bytes; negative: it does not say.
 func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
-	look := i.Shapes.JSON
+	look := i.Paths.JSON
 	if protobuf {
-		look = i.Shapes.Proto
+		look = i.Paths.Proto
 	}
 	read := false
 	return func() ([]byte, error) {

@@ -57,7 +57,7 @@ func readEventsWithoutEnd(t *testing.T, pace Pace, perSecond int) {
 		const seconds = 10
 		burst, more := eventBurst, seconds*perSecond
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
-		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: pace}
+		took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: pace}
 		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
 		}))
@@ -84,7 +84,7 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				took := Intake{
-					Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1),
+					Member: "a", Paths: quantities.NewPaths(scheme.Scheme), answer: limit, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1),
 				}
 				list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}]}`
 				way := took.Guard(Bounded("a", time.Hour, limit, RoundTripper(func(*http.Request) (*http.Response, error) {
@@ -118,7 +118,7 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 	const allowed = paceBurst / (memoryPerByte * size)
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: size, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1)}
+		took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: size, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1)}
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + strings.Repeat("a", size)
 		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(event))}, nil

@@ -8,7 +8,7 @@ import { ago, capacity, counted, eventType } from "./words.js";
 const filters = {
   "": ["all", ""],
   moves: ["moves", 'event.type == "MOVE"'],
-  shortages: ["capacity shortages", 'event.type in ["DROUGHT_BEGAN", "DROUGHT_ENDED"]'],
+  shortages: ["capacity shortages", 'event.type in ["INSUFFICIENT_CAPACITY_BEGAN", "INSUFFICIENT_CAPACITY_ENDED"]'],
   interruptions: ["interruptions", 'event.type == "INTERRUPTION"'],
   states: ["member states", 'event.type == "CLUSTER_STATE"'],
   orders: ["operations by people", 'event.type == "REQUEUE"'],
@@ -27,7 +27,7 @@ function cells(e) {
 // about is the workload or object of an event, with the pod, node or capacity type.
 function about(e) {
   const name = e.namespace ? `${e.namespace}/${e.name}` : e.name;
-  const subject = e.type.startsWith("EVENT_TYPE_DROUGHT_") ? capacity(e.subject) : e.type === "EVENT_TYPE_CLUSTER_STATE" ? "" : e.subject;
+  const subject = e.type.startsWith("EVENT_TYPE_INSUFFICIENT_CAPACITY_") ? capacity(e.subject) : e.type === "EVENT_TYPE_CLUSTER_STATE" ? "" : e.subject;
   const text = [name, name && subject && " ", subject && h("small", null, subject)];
   if (!name && !subject) return h("span", { class: "muted" }, "–");
   const title = [name, subject].filter(Boolean).join(" ");

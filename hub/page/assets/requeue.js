@@ -3,7 +3,7 @@ import { call, path, sentence } from "./api.js";
 import { h } from "./dom.js";
 import { tones, word } from "./words.js";
 
-const final = new Set(["RECEIPT_STATE_DONE", "RECEIPT_STATE_FAILED", "RECEIPT_STATE_SUPERSEDED", "RECEIPT_STATE_CANCELLED"]);
+const final = new Set(["OPERATION_STATE_DONE", "OPERATION_STATE_FAILED", "OPERATION_STATE_SUPERSEDED", "OPERATION_STATE_CANCELLED"]);
 
 // orders by path, so that a row that is drawn anew shows what was ordered in it.
 const orders = new Map();
@@ -30,12 +30,12 @@ export function requeueButton(where, name) {
 async function follow(where, order) {
   order.say("ordered…", "calm");
   try {
-    let { receipt } = await call("POST", `${where}:requeue`, { body: {} });
-    for (let tries = 0; !final.has(receipt.state) && tries < 10; tries++) {
-      order.say(`${word(receipt.state, "RECEIPT_STATE_")} ${receipt.message}`.trim(), "calm");
-      receipt = (await call("GET", path("receipts", receipt.id), { query: { wait: "20s" } })).receipt;
+    let { operation } = await call("POST", `${where}:requeue`, { body: {} });
+    for (let tries = 0; !final.has(operation.state) && tries < 10; tries++) {
+      order.say(`${word(operation.state, "OPERATION_STATE_")} ${operation.message}`.trim(), "calm");
+      operation = (await call("GET", path("operations", operation.id), { query: { wait: "20s" } })).operation;
     }
-    order.say(`${word(receipt.state, "RECEIPT_STATE_")} ${receipt.message}`.trim(), tones[receipt.state] ?? "calm");
+    order.say(`${word(operation.state, "OPERATION_STATE_")} ${operation.message}`.trim(), tones[operation.state] ?? "calm");
   } catch (failure) {
     order.say(sentence(failure), "bad");
   }

@@ -12,7 +12,7 @@ export const workloadState = (workload) => word(workload.state, "WORKLOAD_STATE_
 export const waitKind = (wait) => ({ DRY: "No capacity" })[bare(wait.kind, "WAIT_KIND_")] ?? word(wait.kind, "WAIT_KIND_");
 export const placementState = (p) => word(p.state, "FLEET_PLACEMENT_STATE_");
 export const fleetMemberState = (m) => word(m.state, "FLEET_MEMBER_STATE_");
-export const eventType = (e) => ({ DROUGHT_BEGAN: "No capacity", DROUGHT_ENDED: "Capacity again", CLUSTER_STATE: "Member state" })[bare(e.type, "EVENT_TYPE_")] ?? word(e.type, "EVENT_TYPE_");
+export const eventType = (e) => ({ INSUFFICIENT_CAPACITY_BEGAN: "No capacity", INSUFFICIENT_CAPACITY_ENDED: "Capacity again", CLUSTER_STATE: "Member state" })[bare(e.type, "EVENT_TYPE_")] ?? word(e.type, "EVENT_TYPE_");
 export const outcome = (object) => word(object.lastOutcome, "RECONCILE_OUTCOME_");
 export const source = (value) => word(value, "VALUE_SOURCE_").toLowerCase();
 export const capacity = (value) => ({ CAPACITY_TYPE_SPOT: "spot", CAPACITY_TYPE_ON_DEMAND: "on-demand", spot: "spot", "on-demand": "on-demand" })[value] ?? "unknown";
@@ -31,8 +31,8 @@ export const tones = {
   WORKLOAD_STATE_READ_ONLY: "warn", WORKLOAD_STATE_INVALID: "bad", WORKLOAD_STATE_UNMANAGED: "calm",
   FLEET_PLACEMENT_STATE_PLACED: "good", FLEET_PLACEMENT_STATE_WAITING: "warn", FLEET_PLACEMENT_STATE_INCOMPLETE: "bad", FLEET_PLACEMENT_STATE_STOPPED: "bad",
   FLEET_PLACEMENT_STATE_PAUSED: "warn", FLEET_MEMBER_STATE_PLACED: "good", FLEET_MEMBER_STATE_UNREACHABLE: "bad", FLEET_MEMBER_STATE_LOST: "bad", FLEET_MEMBER_STATE_OUT: "warn",
-  EVENT_TYPE_DROUGHT_BEGAN: "warn", EVENT_TYPE_DROUGHT_ENDED: "good", EVENT_TYPE_INTERRUPTION: "warn",
-  RECEIPT_STATE_DONE: "good", RECEIPT_STATE_FAILED: "bad", RECEIPT_STATE_SUPERSEDED: "warn", RECEIPT_STATE_CANCELLED: "warn",
+  EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN: "warn", EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED: "good", EVENT_TYPE_INTERRUPTION: "warn",
+  OPERATION_STATE_DONE: "good", OPERATION_STATE_FAILED: "bad", OPERATION_STATE_SUPERSEDED: "warn", OPERATION_STATE_CANCELLED: "warn",
 };
 
 // distance is the time between now and a moment, in one unit.

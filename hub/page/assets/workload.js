@@ -71,7 +71,7 @@ function header(w, answer) {
     p.problems.length > 0 && table("Invalid annotations", ["Key", "Value", "Rule"], p.problems.map((x) => [h("code", null, x.key), h("code", null, x.value), x.rule])),
     h("div", { class: "bars" }, bar("spot", p.spotActual, p.spotWanted), bar("on-demand", p.onDemandActual, p.onDemandWanted)),
     facts(["Replicas", p.replicas], ["Spot share", policy(p.spotPercentage, p.spotPercentageSource, " %")], ["On-demand floor", policy(p.minOnDemand, p.minOnDemandSource)],
-      p.unassigned > 0 && ["Of unknown capacity", p.unassigned], p.pending > 0 && ["Not ready", p.pending], p.doomed > 0 && ["On nodes being terminated", p.doomed],
+      p.unassigned > 0 && ["Of unknown capacity", p.unassigned], p.pending > 0 && ["Not ready", p.pending], p.interrupted > 0 && ["On nodes being terminated", p.interrupted],
       p.released > 0 && ["Released", p.released], ["Moves", word(p.strategy, "MOVE_STRATEGY_").toLowerCase()], p.paused && ["Paused", "by a person"],
       p.readOnlyBy && ["Read-only", p.readOnlyBy], ["Pending timeout", seconds(p.pendingTimeout) || "–"],
       p.window && ["Window", `${p.window.schedule} ${p.window.timeZone}, ${seconds(p.window.duration)}${p.window.open ? ", open" : ""}`],

@@ -31,9 +31,9 @@ const (
 	// A pod was evicted or released, so that its replacement is placed elsewhere.
 	EventType_EVENT_TYPE_MOVE EventType = 1
 	// A capacity type has no room for pods of some shape.
-	EventType_EVENT_TYPE_DROUGHT_BEGAN EventType = 2
+	EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN EventType = 7
 	// It has room for them again, or nobody needs it any more.
-	EventType_EVENT_TYPE_DROUGHT_ENDED EventType = 3
+	EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED EventType = 8
 	// A node is about to go.
 	EventType_EVENT_TYPE_INTERRUPTION EventType = 4
 	// The state of the member is another.
@@ -47,20 +47,20 @@ var (
 	EventType_name = map[int32]string{
 		0: "EVENT_TYPE_UNSPECIFIED",
 		1: "EVENT_TYPE_MOVE",
-		2: "EVENT_TYPE_DROUGHT_BEGAN",
-		3: "EVENT_TYPE_DROUGHT_ENDED",
+		7: "EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN",
+		8: "EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED",
 		4: "EVENT_TYPE_INTERRUPTION",
 		5: "EVENT_TYPE_CLUSTER_STATE",
 		6: "EVENT_TYPE_REQUEUE",
 	}
 	EventType_value = map[string]int32{
-		"EVENT_TYPE_UNSPECIFIED":   0,
-		"EVENT_TYPE_MOVE":          1,
-		"EVENT_TYPE_DROUGHT_BEGAN": 2,
-		"EVENT_TYPE_DROUGHT_ENDED": 3,
-		"EVENT_TYPE_INTERRUPTION":  4,
-		"EVENT_TYPE_CLUSTER_STATE": 5,
-		"EVENT_TYPE_REQUEUE":       6,
+		"EVENT_TYPE_UNSPECIFIED":                 0,
+		"EVENT_TYPE_MOVE":                        1,
+		"EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN": 7,
+		"EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED": 8,
+		"EVENT_TYPE_INTERRUPTION":                4,
+		"EVENT_TYPE_CLUSTER_STATE":               5,
+		"EVENT_TYPE_REQUEUE":                     6,
 	}
 )
 
@@ -108,7 +108,7 @@ type Event struct {
 	Kind string `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload or object; empty: it is about none.
 	Name string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	// The pod of a MOVE, the node of an INTERRUPTION, the capacity type of a drought, the controller of a REQUEUE.
+	// The pod of a MOVE, the node of an INTERRUPTION, the capacity type of INSUFFICIENT_CAPACITY_BEGAN and _ENDED, the controller of a REQUEUE.
 	Subject string `protobuf:"bytes,8,opt,name=subject,proto3" json:"subject,omitempty"`
 	// One word that says why, for programs: what a pod was moved for, or the reason of a member's state.
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -244,15 +244,15 @@ const file_plimsoll_v1_event_proto_rawDesc = "" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\n" +
 	" \x01(\tR\amessage\x12\x12\n" +
-	"\x04user\x18\v \x01(\tR\x04user*\xcb\x01\n" +
+	"\x04user\x18\v \x01(\tR\x04user*\xa7\x02\n" +
 	"\tEventType\x12\x1a\n" +
 	"\x16EVENT_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
-	"\x0fEVENT_TYPE_MOVE\x10\x01\x12\x1c\n" +
-	"\x18EVENT_TYPE_DROUGHT_BEGAN\x10\x02\x12\x1c\n" +
-	"\x18EVENT_TYPE_DROUGHT_ENDED\x10\x03\x12\x1b\n" +
+	"\x0fEVENT_TYPE_MOVE\x10\x01\x12*\n" +
+	"&EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN\x10\a\x12*\n" +
+	"&EVENT_TYPE_INSUFFICIENT_CAPACITY_ENDED\x10\b\x12\x1b\n" +
 	"\x17EVENT_TYPE_INTERRUPTION\x10\x04\x12\x1c\n" +
 	"\x18EVENT_TYPE_CLUSTER_STATE\x10\x05\x12\x16\n" +
-	"\x12EVENT_TYPE_REQUEUE\x10\x06B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x12EVENT_TYPE_REQUEUE\x10\x06\"\x04\b\x02\x10\x02\"\x04\b\x03\x10\x03*\x18EVENT_TYPE_DROUGHT_BEGAN*\x18EVENT_TYPE_DROUGHT_ENDEDB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_event_proto_rawDescOnce sync.Once

@@ -37,7 +37,7 @@ type ListEventsRequest struct {
 	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// A CEL expression that must be true for an item; empty: all. event is the resource with the fields of its message, with enumerations
-	// as strings without their prefix, and now is the time: event.type == "MOVE" && event.reason == "drought".
+	// as strings without their prefix, and now is the time: event.type == "MOVE" && event.reason == "insufficient-capacity".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before cluster and id, separated by commas, each optionally with " desc"; empty: at desc.
 	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`

@@ -22,60 +22,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReconcileBand is the priority of a queued key.
-type ReconcileBand int32
+// ReconcilePriority is the priority of a queued key.
+type ReconcilePriority int32
 
 const (
 	// Never sent.
-	ReconcileBand_RECONCILE_BAND_UNSPECIFIED ReconcileBand = 0
+	ReconcilePriority_RECONCILE_PRIORITY_UNSPECIFIED ReconcilePriority = 0
 	// Requeued by a user: before everything else.
-	ReconcileBand_RECONCILE_BAND_ORDERED ReconcileBand = 1
+	ReconcilePriority_RECONCILE_PRIORITY_ORDERED ReconcilePriority = 1
 	// Changed, or due.
-	ReconcileBand_RECONCILE_BAND_CHANGED ReconcileBand = 2
+	ReconcilePriority_RECONCILE_PRIORITY_CHANGED ReconcilePriority = 2
 	// First reconcile or resync: after everything else.
-	ReconcileBand_RECONCILE_BAND_BACKGROUND ReconcileBand = 3
+	ReconcilePriority_RECONCILE_PRIORITY_BACKGROUND ReconcilePriority = 3
 )
 
-// Enum value maps for ReconcileBand.
+// Enum value maps for ReconcilePriority.
 var (
-	ReconcileBand_name = map[int32]string{
-		0: "RECONCILE_BAND_UNSPECIFIED",
-		1: "RECONCILE_BAND_ORDERED",
-		2: "RECONCILE_BAND_CHANGED",
-		3: "RECONCILE_BAND_BACKGROUND",
+	ReconcilePriority_name = map[int32]string{
+		0: "RECONCILE_PRIORITY_UNSPECIFIED",
+		1: "RECONCILE_PRIORITY_ORDERED",
+		2: "RECONCILE_PRIORITY_CHANGED",
+		3: "RECONCILE_PRIORITY_BACKGROUND",
 	}
-	ReconcileBand_value = map[string]int32{
-		"RECONCILE_BAND_UNSPECIFIED": 0,
-		"RECONCILE_BAND_ORDERED":     1,
-		"RECONCILE_BAND_CHANGED":     2,
-		"RECONCILE_BAND_BACKGROUND":  3,
+	ReconcilePriority_value = map[string]int32{
+		"RECONCILE_PRIORITY_UNSPECIFIED": 0,
+		"RECONCILE_PRIORITY_ORDERED":     1,
+		"RECONCILE_PRIORITY_CHANGED":     2,
+		"RECONCILE_PRIORITY_BACKGROUND":  3,
 	}
 )
 
-func (x ReconcileBand) Enum() *ReconcileBand {
-	p := new(ReconcileBand)
+func (x ReconcilePriority) Enum() *ReconcilePriority {
+	p := new(ReconcilePriority)
 	*p = x
 	return p
 }
 
-func (x ReconcileBand) String() string {
+func (x ReconcilePriority) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (ReconcileBand) Descriptor() protoreflect.EnumDescriptor {
+func (ReconcilePriority) Descriptor() protoreflect.EnumDescriptor {
 	return file_plimsoll_v1_object_proto_enumTypes[0].Descriptor()
 }
 
-func (ReconcileBand) Type() protoreflect.EnumType {
+func (ReconcilePriority) Type() protoreflect.EnumType {
 	return &file_plimsoll_v1_object_proto_enumTypes[0]
 }
 
-func (x ReconcileBand) Number() protoreflect.EnumNumber {
+func (x ReconcilePriority) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use ReconcileBand.Descriptor instead.
-func (ReconcileBand) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use ReconcilePriority.Descriptor instead.
+func (ReconcilePriority) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{0}
 }
 
@@ -431,7 +431,7 @@ type ObjectState struct {
 	// none. Kinds with a status of the framework repeat it there.
 	LastHandledRequest string `protobuf:"bytes,10,opt,name=last_handled_request,json=lastHandledRequest,proto3" json:"last_handled_request,omitempty"`
 	// Its priority in the queue, now or the last time.
-	Band          ReconcileBand `protobuf:"varint,11,opt,name=band,proto3,enum=plimsoll.v1.ReconcileBand" json:"band,omitempty"`
+	Priority      ReconcilePriority `protobuf:"varint,12,opt,name=priority,proto3,enum=plimsoll.v1.ReconcilePriority" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,11 +536,11 @@ func (x *ObjectState) GetLastHandledRequest() string {
 	return ""
 }
 
-func (x *ObjectState) GetBand() ReconcileBand {
+func (x *ObjectState) GetPriority() ReconcilePriority {
 	if x != nil {
-		return x.Band
+		return x.Priority
 	}
-	return ReconcileBand_RECONCILE_BAND_UNSPECIFIED
+	return ReconcilePriority_RECONCILE_PRIORITY_UNSPECIFIED
 }
 
 var File_plimsoll_v1_object_proto protoreflect.FileDescriptor
@@ -563,7 +563,7 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\aobjects\x18\x04 \x01(\x05R\aobjects\x12\x16\n" +
 	"\x06queued\x18\x05 \x01(\x05R\x06queued\x12\x18\n" +
 	"\arunning\x18\x06 \x01(\x05R\arunning\x12\x12\n" +
-	"\x04held\x18\a \x01(\tR\x04held\"\xa7\x04\n" +
+	"\x04held\x18\a \x01(\tR\x04held\"\xbf\x04\n" +
 	"\vObjectState\x12(\n" +
 	"\x03key\x18\x01 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.plimsoll.v1.ReconcileStateR\x05state\x12\x16\n" +
@@ -576,13 +576,13 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\x10last_finished_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0elastFinishedAt\x12:\n" +
 	"\vnext_try_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnextTryAt\x120\n" +
 	"\x14last_handled_request\x18\n" +
-	" \x01(\tR\x12lastHandledRequest\x12.\n" +
-	"\x04band\x18\v \x01(\x0e2\x1a.plimsoll.v1.ReconcileBandR\x04band*\x86\x01\n" +
-	"\rReconcileBand\x12\x1e\n" +
-	"\x1aRECONCILE_BAND_UNSPECIFIED\x10\x00\x12\x1a\n" +
-	"\x16RECONCILE_BAND_ORDERED\x10\x01\x12\x1a\n" +
-	"\x16RECONCILE_BAND_CHANGED\x10\x02\x12\x1d\n" +
-	"\x19RECONCILE_BAND_BACKGROUND\x10\x03*\xbb\x01\n" +
+	" \x01(\tR\x12lastHandledRequest\x12:\n" +
+	"\bpriority\x18\f \x01(\x0e2\x1e.plimsoll.v1.ReconcilePriorityR\bpriorityJ\x04\b\v\x10\fR\x04band*\x9a\x01\n" +
+	"\x11ReconcilePriority\x12\"\n" +
+	"\x1eRECONCILE_PRIORITY_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aRECONCILE_PRIORITY_ORDERED\x10\x01\x12\x1e\n" +
+	"\x1aRECONCILE_PRIORITY_CHANGED\x10\x02\x12!\n" +
+	"\x1dRECONCILE_PRIORITY_BACKGROUND\x10\x03*\xbb\x01\n" +
 	"\x0eReconcileState\x12\x1f\n" +
 	"\x1bRECONCILE_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RECONCILE_STATE_IDLE\x10\x01\x12\x1a\n" +
@@ -620,7 +620,7 @@ func file_plimsoll_v1_object_proto_rawDescGZIP() []byte {
 var file_plimsoll_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_plimsoll_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_plimsoll_v1_object_proto_goTypes = []any{
-	(ReconcileBand)(0),            // 0: plimsoll.v1.ReconcileBand
+	(ReconcilePriority)(0),        // 0: plimsoll.v1.ReconcilePriority
 	(ReconcileState)(0),           // 1: plimsoll.v1.ReconcileState
 	(ReconcileOutcome)(0),         // 2: plimsoll.v1.ReconcileOutcome
 	(*ObjectKey)(nil),             // 3: plimsoll.v1.ObjectKey
@@ -635,7 +635,7 @@ var file_plimsoll_v1_object_proto_depIdxs = []int32{
 	6, // 3: plimsoll.v1.ObjectState.last_started_at:type_name -> google.protobuf.Timestamp
 	6, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
 	6, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
-	0, // 6: plimsoll.v1.ObjectState.band:type_name -> plimsoll.v1.ReconcileBand
+	0, // 6: plimsoll.v1.ObjectState.priority:type_name -> plimsoll.v1.ReconcilePriority
 	7, // [7:7] is the sub-list for method output_type
 	7, // [7:7] is the sub-list for method input_type
 	7, // [7:7] is the sub-list for extension type_name

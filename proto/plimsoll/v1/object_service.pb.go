@@ -577,8 +577,8 @@ func (x *RequeueObjectRequest) GetForce() bool {
 // RequeueObjectResponse acknowledges a requeue.
 type RequeueObjectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of the receipt: see GetReceipt.
-	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// Its id is for GetOperation.
+	Operation     *Operation `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,38 +613,38 @@ func (*RequeueObjectResponse) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *RequeueObjectResponse) GetReceipt() *Receipt {
+func (x *RequeueObjectResponse) GetOperation() *Operation {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return nil
 }
 
-// GetReceiptRequest requests the progress of a requeue.
-type GetReceiptRequest struct {
+// GetOperationRequest requests the progress of a requeue.
+type GetOperationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of the receipt.
-	Receipt string `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	// How long to wait until the receipt is final: 0 to 30 s; unset: do not wait.
+	// The ID of the operation.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// How long to wait until the operation is final: 0 to 30 s; unset: do not wait.
 	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetReceiptRequest) Reset() {
-	*x = GetReceiptRequest{}
+func (x *GetOperationRequest) Reset() {
+	*x = GetOperationRequest{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetReceiptRequest) String() string {
+func (x *GetOperationRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetReceiptRequest) ProtoMessage() {}
+func (*GetOperationRequest) ProtoMessage() {}
 
-func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
+func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -656,30 +656,30 @@ func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetReceiptRequest.ProtoReflect.Descriptor instead.
-func (*GetReceiptRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
+func (*GetOperationRequest) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *GetReceiptRequest) GetReceipt() string {
+func (x *GetOperationRequest) GetOperation() string {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return ""
 }
 
-func (x *GetReceiptRequest) GetWait() *durationpb.Duration {
+func (x *GetOperationRequest) GetWait() *durationpb.Duration {
 	if x != nil {
 		return x.Wait
 	}
 	return nil
 }
 
-// GetReceiptResponse is one receipt.
-type GetReceiptResponse struct {
+// GetOperationResponse is one operation.
+type GetOperationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The receipt.
-	Receipt *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// The operation.
+	Operation *Operation `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
 	// The time of the data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	// Contains the member if the replica that accepted the requeue does not answer.
@@ -688,20 +688,20 @@ type GetReceiptResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetReceiptResponse) Reset() {
-	*x = GetReceiptResponse{}
+func (x *GetOperationResponse) Reset() {
+	*x = GetOperationResponse{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetReceiptResponse) String() string {
+func (x *GetOperationResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetReceiptResponse) ProtoMessage() {}
+func (*GetOperationResponse) ProtoMessage() {}
 
-func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
+func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -713,26 +713,26 @@ func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetReceiptResponse.ProtoReflect.Descriptor instead.
-func (*GetReceiptResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
+func (*GetOperationResponse) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *GetReceiptResponse) GetReceipt() *Receipt {
+func (x *GetOperationResponse) GetOperation() *Operation {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return nil
 }
 
-func (x *GetReceiptResponse) GetAsOf() *timestamppb.Timestamp {
+func (x *GetOperationResponse) GetAsOf() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AsOf
 	}
 	return nil
 }
 
-func (x *GetReceiptResponse) GetUnreachable() []*UnreachableMember {
+func (x *GetOperationResponse) GetUnreachable() []*UnreachableMember {
 	if x != nil {
 		return x.Unreachable
 	}
@@ -1025,8 +1025,8 @@ type RequeueMatchingResponse struct {
 	NothingOrdered bool `protobuf:"varint,3,opt,name=nothing_ordered,json=nothingOrdered,proto3" json:"nothing_ordered,omitempty"`
 	// Members that could not be asked, in which nothing is ordered.
 	Unreachable []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
-	// The receipts of the order, one for each member with keys that match, to follow or to cancel it.
-	Receipts      []string `protobuf:"bytes,5,rep,name=receipts,proto3" json:"receipts,omitempty"`
+	// The ids of the operations, one for each member with keys that match, to follow or to cancel it.
+	Operations    []string `protobuf:"bytes,6,rep,name=operations,proto3" json:"operations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1089,15 +1089,15 @@ func (x *RequeueMatchingResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-func (x *RequeueMatchingResponse) GetReceipts() []string {
+func (x *RequeueMatchingResponse) GetOperations() []string {
 	if x != nil {
-		return x.Receipts
+		return x.Operations
 	}
 	return nil
 }
 
-// ListReceiptsRequest requests a page of receipts.
-type ListReceiptsRequest struct {
+// ListOperationsRequest requests a page of operations.
+type ListOperationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those about this member; empty: about all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -1107,31 +1107,31 @@ type ListReceiptsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// A CEL expression that must be true for an item; empty: all. receipt is the resource with the fields of its message, with enumerations
-	// as strings without their prefix, and now is the time: receipt.state == "PENDING" && receipt.user == "alice".
+	// A CEL expression that must be true for an item; empty: all. operation is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: operation.state == "PENDING" && operation.user == "alice".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before cluster and id, separated by commas, each optionally with " desc": accepted_at desc.
 	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each receipt, also nested ones: name,state. Empty: all.
+	// Only these fields of each operation, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ListReceiptsRequest) Reset() {
-	*x = ListReceiptsRequest{}
+func (x *ListOperationsRequest) Reset() {
+	*x = ListOperationsRequest{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ListReceiptsRequest) String() string {
+func (x *ListOperationsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ListReceiptsRequest) ProtoMessage() {}
+func (*ListOperationsRequest) ProtoMessage() {}
 
-func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
+func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1143,65 +1143,65 @@ func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ListReceiptsRequest.ProtoReflect.Descriptor instead.
-func (*ListReceiptsRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
+func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *ListReceiptsRequest) GetCluster() string {
+func (x *ListOperationsRequest) GetCluster() string {
 	if x != nil {
 		return x.Cluster
 	}
 	return ""
 }
 
-func (x *ListReceiptsRequest) GetNamespace() string {
+func (x *ListOperationsRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
 	}
 	return ""
 }
 
-func (x *ListReceiptsRequest) GetPageSize() int32 {
+func (x *ListOperationsRequest) GetPageSize() int32 {
 	if x != nil {
 		return x.PageSize
 	}
 	return 0
 }
 
-func (x *ListReceiptsRequest) GetPageToken() string {
+func (x *ListOperationsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
 	}
 	return ""
 }
 
-func (x *ListReceiptsRequest) GetFilter() string {
+func (x *ListOperationsRequest) GetFilter() string {
 	if x != nil {
 		return x.Filter
 	}
 	return ""
 }
 
-func (x *ListReceiptsRequest) GetOrderBy() string {
+func (x *ListOperationsRequest) GetOrderBy() string {
 	if x != nil {
 		return x.OrderBy
 	}
 	return ""
 }
 
-func (x *ListReceiptsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+func (x *ListOperationsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 	if x != nil {
 		return x.ReadMask
 	}
 	return nil
 }
 
-// ListReceiptsResponse is a page of receipts.
-type ListReceiptsResponse struct {
+// ListOperationsResponse is a page of operations.
+type ListOperationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The receipts of this page.
-	Receipts []*Receipt `protobuf:"bytes,1,rep,name=receipts,proto3" json:"receipts,omitempty"`
+	// The operations of this page.
+	Operations []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
 	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The time of the oldest data in this answer.
@@ -1212,20 +1212,20 @@ type ListReceiptsResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ListReceiptsResponse) Reset() {
-	*x = ListReceiptsResponse{}
+func (x *ListOperationsResponse) Reset() {
+	*x = ListOperationsResponse{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ListReceiptsResponse) String() string {
+func (x *ListOperationsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ListReceiptsResponse) ProtoMessage() {}
+func (*ListOperationsResponse) ProtoMessage() {}
 
-func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
+func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1237,62 +1237,62 @@ func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ListReceiptsResponse.ProtoReflect.Descriptor instead.
-func (*ListReceiptsResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
+func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *ListReceiptsResponse) GetReceipts() []*Receipt {
+func (x *ListOperationsResponse) GetOperations() []*Operation {
 	if x != nil {
-		return x.Receipts
+		return x.Operations
 	}
 	return nil
 }
 
-func (x *ListReceiptsResponse) GetNextPageToken() string {
+func (x *ListOperationsResponse) GetNextPageToken() string {
 	if x != nil {
 		return x.NextPageToken
 	}
 	return ""
 }
 
-func (x *ListReceiptsResponse) GetAsOf() *timestamppb.Timestamp {
+func (x *ListOperationsResponse) GetAsOf() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AsOf
 	}
 	return nil
 }
 
-func (x *ListReceiptsResponse) GetUnreachable() []*UnreachableMember {
+func (x *ListOperationsResponse) GetUnreachable() []*UnreachableMember {
 	if x != nil {
 		return x.Unreachable
 	}
 	return nil
 }
 
-// CancelReceiptRequest takes an order back.
-type CancelReceiptRequest struct {
+// CancelOperationRequest takes an order back.
+type CancelOperationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of the receipt.
-	Receipt       string `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// The ID of the operation.
+	Operation     string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *CancelReceiptRequest) Reset() {
-	*x = CancelReceiptRequest{}
+func (x *CancelOperationRequest) Reset() {
+	*x = CancelOperationRequest{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *CancelReceiptRequest) String() string {
+func (x *CancelOperationRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*CancelReceiptRequest) ProtoMessage() {}
+func (*CancelOperationRequest) ProtoMessage() {}
 
-func (x *CancelReceiptRequest) ProtoReflect() protoreflect.Message {
+func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1304,41 +1304,41 @@ func (x *CancelReceiptRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use CancelReceiptRequest.ProtoReflect.Descriptor instead.
-func (*CancelReceiptRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
+func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *CancelReceiptRequest) GetReceipt() string {
+func (x *CancelOperationRequest) GetOperation() string {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return ""
 }
 
-// CancelReceiptResponse is the receipt of the order that was taken back.
-type CancelReceiptResponse struct {
+// CancelOperationResponse is the operation of the order that was taken back.
+type CancelOperationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The receipt, which is final.
-	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// The operation, which is final.
+	Operation     *Operation `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *CancelReceiptResponse) Reset() {
-	*x = CancelReceiptResponse{}
+func (x *CancelOperationResponse) Reset() {
+	*x = CancelOperationResponse{}
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *CancelReceiptResponse) String() string {
+func (x *CancelOperationResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*CancelReceiptResponse) ProtoMessage() {}
+func (*CancelOperationResponse) ProtoMessage() {}
 
-func (x *CancelReceiptResponse) ProtoReflect() protoreflect.Message {
+func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_plimsoll_v1_object_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1350,14 +1350,14 @@ func (x *CancelReceiptResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use CancelReceiptResponse.ProtoReflect.Descriptor instead.
-func (*CancelReceiptResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
+func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *CancelReceiptResponse) GetReceipt() *Receipt {
+func (x *CancelOperationResponse) GetOperation() *Operation {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return nil
 }
@@ -1366,7 +1366,7 @@ var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
-	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
+	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x1bplimsoll/v1/operation.proto\"\xb1\x01\n" +
 	"\x16ListControllersRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -1415,15 +1415,15 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"controller\x12I\n" +
 	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
 	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12\x14\n" +
-	"\x05force\x18\x05 \x01(\bR\x05force\"G\n" +
-	"\x15RequeueObjectResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"v\n" +
-	"\x11GetReceiptRequest\x12$\n" +
-	"\areceipt\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01(\x80\x02R\areceipt\x12;\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\x1e2\x00R\x04wait\"\xb7\x01\n" +
-	"\x12GetReceiptResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\x12/\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"\\\n" +
+	"\x15RequeueObjectResponse\x124\n" +
+	"\toperation\x18\x02 \x01(\v2\x16.plimsoll.v1.OperationR\toperationJ\x04\b\x01\x10\x02R\areceipt\"|\n" +
+	"\x13GetOperationRequest\x12(\n" +
+	"\toperation\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\toperation\x12;\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\x1e2\x00R\x04wait\"\xbf\x01\n" +
+	"\x14GetOperationResponse\x124\n" +
+	"\toperation\x18\x01 \x01(\v2\x16.plimsoll.v1.OperationR\toperation\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
 	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc3\x02\n" +
 	"\x13WatchObjectsRequest\x12E\n" +
@@ -1454,14 +1454,16 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\tperSecond\x129\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[-A-Za-z0-9_.]*$R\trequestId\x12\x14\n" +
-	"\x05force\x18\b \x01(\bR\x05force\"\xea\x01\n" +
+	"\x05force\x18\b \x01(\bR\x05force\"\xfe\x01\n" +
 	"\x17RequeueMatchingResponse\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x05R\amatched\x12.\n" +
 	"\x06sample\x18\x02 \x03(\v2\x16.plimsoll.v1.ObjectKeyR\x06sample\x12'\n" +
 	"\x0fnothing_ordered\x18\x03 \x01(\bR\x0enothingOrdered\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\x12\x1a\n" +
-	"\breceipts\x18\x05 \x03(\tR\breceipts\"\xf9\x02\n" +
-	"\x13ListReceiptsRequest\x12E\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x06 \x03(\tR\n" +
+	"operationsJ\x04\b\x05\x10\x06R\breceipts\"\xfb\x02\n" +
+	"\x15ListOperationsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
@@ -1470,17 +1472,19 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
 	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
-	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe3\x01\n" +
-	"\x14ListReceiptsResponse\x120\n" +
-	"\breceipts\x18\x01 \x03(\v2\x14.plimsoll.v1.ReceiptR\breceipts\x12&\n" +
+	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xeb\x01\n" +
+	"\x16ListOperationsResponse\x126\n" +
+	"\n" +
+	"operations\x18\x01 \x03(\v2\x16.plimsoll.v1.OperationR\n" +
+	"operations\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"<\n" +
-	"\x14CancelReceiptRequest\x12$\n" +
-	"\areceipt\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01(\x80\x02R\areceipt\"G\n" +
-	"\x15CancelReceiptResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt2\xb5\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"B\n" +
+	"\x16CancelOperationRequest\x12(\n" +
+	"\toperation\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\toperation\"O\n" +
+	"\x17CancelOperationResponse\x124\n" +
+	"\toperation\x18\x01 \x01(\v2\x16.plimsoll.v1.OperationR\toperation2\xd1\n" +
 	"\n" +
 	"\rObjectService\x12u\n" +
 	"\x0fListControllers\x12#.plimsoll.v1.ListControllersRequest\x1a$.plimsoll.v1.ListControllersResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/controllers\x12e\n" +
@@ -1488,11 +1492,10 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\fWatchObjects\x12 .plimsoll.v1.WatchObjectsRequest\x1a!.plimsoll.v1.WatchObjectsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/objects:watch0\x01\x12\xf1\x01\n" +
 	"\x0eGetObjectState\x12\".plimsoll.v1.GetObjectStateRequest\x1a#.plimsoll.v1.GetObjectStateResponse\"\x95\x01\x82\xd3\xe4\x93\x02\x8e\x01Z@\x12>/v1/clusters/{cluster}/controllers/{controller}/objects/{name}\x12J/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}\x12\x84\x02\n" +
 	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12|\n" +
-	"\x0fRequeueMatching\x12#.plimsoll.v1.RequeueMatchingRequest\x1a$.plimsoll.v1.RequeueMatchingResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/objects:requeue\x12m\n" +
-	"\n" +
-	"GetReceipt\x12\x1e.plimsoll.v1.GetReceiptRequest\x1a\x1f.plimsoll.v1.GetReceiptResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/receipts/{receipt}\x12i\n" +
-	"\fListReceipts\x12 .plimsoll.v1.ListReceiptsRequest\x1a!.plimsoll.v1.ListReceiptsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/receipts\x12\x80\x01\n" +
-	"\rCancelReceipt\x12!.plimsoll.v1.CancelReceiptRequest\x1a\".plimsoll.v1.CancelReceiptResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/receipts/{receipt}:cancelB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x0fRequeueMatching\x12#.plimsoll.v1.RequeueMatchingRequest\x1a$.plimsoll.v1.RequeueMatchingResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/objects:requeue\x12w\n" +
+	"\fGetOperation\x12 .plimsoll.v1.GetOperationRequest\x1a!.plimsoll.v1.GetOperationResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/operations/{operation}\x12q\n" +
+	"\x0eListOperations\x12\".plimsoll.v1.ListOperationsRequest\x1a#.plimsoll.v1.ListOperationsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/operations\x12\x8a\x01\n" +
+	"\x0fCancelOperation\x12#.plimsoll.v1.CancelOperationRequest\x1a$.plimsoll.v1.CancelOperationResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/operations/{operation}:cancelB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_object_service_proto_rawDescOnce sync.Once
@@ -1516,22 +1519,22 @@ var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*GetObjectStateResponse)(nil),  // 5: plimsoll.v1.GetObjectStateResponse
 	(*RequeueObjectRequest)(nil),    // 6: plimsoll.v1.RequeueObjectRequest
 	(*RequeueObjectResponse)(nil),   // 7: plimsoll.v1.RequeueObjectResponse
-	(*GetReceiptRequest)(nil),       // 8: plimsoll.v1.GetReceiptRequest
-	(*GetReceiptResponse)(nil),      // 9: plimsoll.v1.GetReceiptResponse
+	(*GetOperationRequest)(nil),     // 8: plimsoll.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),    // 9: plimsoll.v1.GetOperationResponse
 	(*WatchObjectsRequest)(nil),     // 10: plimsoll.v1.WatchObjectsRequest
 	(*WatchObjectsResponse)(nil),    // 11: plimsoll.v1.WatchObjectsResponse
 	(*RequeueMatchingRequest)(nil),  // 12: plimsoll.v1.RequeueMatchingRequest
 	(*RequeueMatchingResponse)(nil), // 13: plimsoll.v1.RequeueMatchingResponse
-	(*ListReceiptsRequest)(nil),     // 14: plimsoll.v1.ListReceiptsRequest
-	(*ListReceiptsResponse)(nil),    // 15: plimsoll.v1.ListReceiptsResponse
-	(*CancelReceiptRequest)(nil),    // 16: plimsoll.v1.CancelReceiptRequest
-	(*CancelReceiptResponse)(nil),   // 17: plimsoll.v1.CancelReceiptResponse
+	(*ListOperationsRequest)(nil),   // 14: plimsoll.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),  // 15: plimsoll.v1.ListOperationsResponse
+	(*CancelOperationRequest)(nil),  // 16: plimsoll.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil), // 17: plimsoll.v1.CancelOperationResponse
 	(*Controller)(nil),              // 18: plimsoll.v1.Controller
 	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
 	(*UnreachableMember)(nil),       // 20: plimsoll.v1.UnreachableMember
 	(*fieldmaskpb.FieldMask)(nil),   // 21: google.protobuf.FieldMask
 	(*ObjectState)(nil),             // 22: plimsoll.v1.ObjectState
-	(*Receipt)(nil),                 // 23: plimsoll.v1.Receipt
+	(*Operation)(nil),               // 23: plimsoll.v1.Operation
 	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
 	(WatchEventType)(0),             // 25: plimsoll.v1.WatchEventType
 	(*ObjectKey)(nil),               // 26: plimsoll.v1.ObjectKey
@@ -1548,39 +1551,39 @@ var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
 	22, // 8: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
 	19, // 9: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
 	20, // 10: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	23, // 11: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	24, // 12: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	23, // 13: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	19, // 14: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 15: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 11: plimsoll.v1.RequeueObjectResponse.operation:type_name -> plimsoll.v1.Operation
+	24, // 12: plimsoll.v1.GetOperationRequest.wait:type_name -> google.protobuf.Duration
+	23, // 13: plimsoll.v1.GetOperationResponse.operation:type_name -> plimsoll.v1.Operation
+	19, // 14: plimsoll.v1.GetOperationResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 15: plimsoll.v1.GetOperationResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
 	25, // 16: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
 	22, // 17: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
 	20, // 18: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
 	26, // 19: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
 	20, // 20: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	21, // 21: plimsoll.v1.ListReceiptsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	23, // 22: plimsoll.v1.ListReceiptsResponse.receipts:type_name -> plimsoll.v1.Receipt
-	19, // 23: plimsoll.v1.ListReceiptsResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 24: plimsoll.v1.ListReceiptsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	23, // 25: plimsoll.v1.CancelReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	21, // 21: plimsoll.v1.ListOperationsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	23, // 22: plimsoll.v1.ListOperationsResponse.operations:type_name -> plimsoll.v1.Operation
+	19, // 23: plimsoll.v1.ListOperationsResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 24: plimsoll.v1.ListOperationsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 25: plimsoll.v1.CancelOperationResponse.operation:type_name -> plimsoll.v1.Operation
 	0,  // 26: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
 	2,  // 27: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
 	10, // 28: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
 	4,  // 29: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
 	6,  // 30: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
 	12, // 31: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
-	8,  // 32: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	14, // 33: plimsoll.v1.ObjectService.ListReceipts:input_type -> plimsoll.v1.ListReceiptsRequest
-	16, // 34: plimsoll.v1.ObjectService.CancelReceipt:input_type -> plimsoll.v1.CancelReceiptRequest
+	8,  // 32: plimsoll.v1.ObjectService.GetOperation:input_type -> plimsoll.v1.GetOperationRequest
+	14, // 33: plimsoll.v1.ObjectService.ListOperations:input_type -> plimsoll.v1.ListOperationsRequest
+	16, // 34: plimsoll.v1.ObjectService.CancelOperation:input_type -> plimsoll.v1.CancelOperationRequest
 	1,  // 35: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
 	3,  // 36: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
 	11, // 37: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
 	5,  // 38: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
 	7,  // 39: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
 	13, // 40: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
-	9,  // 41: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	15, // 42: plimsoll.v1.ObjectService.ListReceipts:output_type -> plimsoll.v1.ListReceiptsResponse
-	17, // 43: plimsoll.v1.ObjectService.CancelReceipt:output_type -> plimsoll.v1.CancelReceiptResponse
+	9,  // 41: plimsoll.v1.ObjectService.GetOperation:output_type -> plimsoll.v1.GetOperationResponse
+	15, // 42: plimsoll.v1.ObjectService.ListOperations:output_type -> plimsoll.v1.ListOperationsResponse
+	17, // 43: plimsoll.v1.ObjectService.CancelOperation:output_type -> plimsoll.v1.CancelOperationResponse
 	35, // [35:44] is the sub-list for method output_type
 	26, // [26:35] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
@@ -1595,7 +1598,7 @@ func file_plimsoll_v1_object_service_proto_init() {
 	}
 	file_plimsoll_v1_common_proto_init()
 	file_plimsoll_v1_object_proto_init()
-	file_plimsoll_v1_receipt_proto_init()
+	file_plimsoll_v1_operation_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -516,136 +516,136 @@ func local_request_ObjectService_RequeueMatching_0(ctx context.Context, marshale
 	return msg, metadata, err
 }
 
-var filter_ObjectService_GetReceipt_0 = &utilities.DoubleArray{Encoding: map[string]int{"receipt": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+var filter_ObjectService_GetOperation_0 = &utilities.DoubleArray{Encoding: map[string]int{"operation": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
-func request_ObjectService_GetReceipt_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ObjectService_GetOperation_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetReceiptRequest
+		protoReq GetOperationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
-	val, ok := pathParams["receipt"]
+	val, ok := pathParams["operation"]
 	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "receipt")
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "operation")
 	}
-	protoReq.Receipt, err = runtime.String(val)
+	protoReq.Operation, err = runtime.String(val)
 	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "receipt", err)
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "operation", err)
 	}
 	if err := req.ParseForm(); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_GetReceipt_0); err != nil {
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_GetOperation_0); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}
-	msg, err := client.GetReceipt(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	msg, err := client.GetOperation(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
 	return msg, metadata, err
 }
 
-func local_request_ObjectService_GetReceipt_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ObjectService_GetOperation_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetReceiptRequest
+		protoReq GetOperationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
-	val, ok := pathParams["receipt"]
+	val, ok := pathParams["operation"]
 	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "receipt")
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "operation")
 	}
-	protoReq.Receipt, err = runtime.String(val)
+	protoReq.Operation, err = runtime.String(val)
 	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "receipt", err)
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "operation", err)
 	}
 	if err := req.ParseForm(); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_GetReceipt_0); err != nil {
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_GetOperation_0); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	msg, err := server.GetReceipt(ctx, &protoReq)
+	msg, err := server.GetOperation(ctx, &protoReq)
 	return msg, metadata, err
 }
 
-var filter_ObjectService_ListReceipts_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
+var filter_ObjectService_ListOperations_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_ObjectService_ListReceipts_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ObjectService_ListOperations_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListReceiptsRequest
+		protoReq ListOperationsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_ListReceipts_0); err != nil {
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_ListOperations_0); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}
-	msg, err := client.ListReceipts(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	msg, err := client.ListOperations(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
 	return msg, metadata, err
 }
 
-func local_request_ObjectService_ListReceipts_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ObjectService_ListOperations_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListReceiptsRequest
+		protoReq ListOperationsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_ListReceipts_0); err != nil {
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_ListOperations_0); err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	msg, err := server.ListReceipts(ctx, &protoReq)
+	msg, err := server.ListOperations(ctx, &protoReq)
 	return msg, metadata, err
 }
 
-func request_ObjectService_CancelReceipt_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ObjectService_CancelOperation_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelReceiptRequest
+		protoReq CancelOperationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	val, ok := pathParams["receipt"]
+	val, ok := pathParams["operation"]
 	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "receipt")
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "operation")
 	}
-	protoReq.Receipt, err = runtime.String(val)
+	protoReq.Operation, err = runtime.String(val)
 	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "receipt", err)
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "operation", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}
-	msg, err := client.CancelReceipt(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	msg, err := client.CancelOperation(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
 	return msg, metadata, err
 }
 
-func local_request_ObjectService_CancelReceipt_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ObjectService_CancelOperation_0(ctx context.Context, marshaler runtime.Marshaler, server ObjectServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelReceiptRequest
+		protoReq CancelOperationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	val, ok := pathParams["receipt"]
+	val, ok := pathParams["operation"]
 	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "receipt")
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "operation")
 	}
-	protoReq.Receipt, err = runtime.String(val)
+	protoReq.Operation, err = runtime.String(val)
 	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "receipt", err)
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "operation", err)
 	}
-	msg, err := server.CancelReceipt(ctx, &protoReq)
+	msg, err := server.CancelOperation(ctx, &protoReq)
 	return msg, metadata, err
 }
 
@@ -802,65 +802,65 @@ func RegisterObjectServiceHandlerServer(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_ObjectService_RequeueMatching_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodGet, pattern_ObjectService_GetReceipt_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_ObjectService_GetOperation_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/GetReceipt", runtime.WithHTTPPathPattern("/v1/receipts/{receipt}"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/GetOperation", runtime.WithHTTPPathPattern("/v1/operations/{operation}"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := local_request_ObjectService_GetReceipt_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		resp, md, err := local_request_ObjectService_GetOperation_0(annotatedContext, inboundMarshaler, server, req, pathParams)
 		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_GetReceipt_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_GetOperation_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodGet, pattern_ObjectService_ListReceipts_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_ObjectService_ListOperations_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/ListReceipts", runtime.WithHTTPPathPattern("/v1/receipts"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/ListOperations", runtime.WithHTTPPathPattern("/v1/operations"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := local_request_ObjectService_ListReceipts_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		resp, md, err := local_request_ObjectService_ListOperations_0(annotatedContext, inboundMarshaler, server, req, pathParams)
 		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_ListReceipts_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_ListOperations_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodPost, pattern_ObjectService_CancelReceipt_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodPost, pattern_ObjectService_CancelOperation_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/CancelReceipt", runtime.WithHTTPPathPattern("/v1/receipts/{receipt}:cancel"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/plimsoll.v1.ObjectService/CancelOperation", runtime.WithHTTPPathPattern("/v1/operations/{operation}:cancel"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := local_request_ObjectService_CancelReceipt_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		resp, md, err := local_request_ObjectService_CancelOperation_0(annotatedContext, inboundMarshaler, server, req, pathParams)
 		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_CancelReceipt_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_CancelOperation_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 
 	return nil
@@ -1038,56 +1038,56 @@ func RegisterObjectServiceHandlerClient(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_ObjectService_RequeueMatching_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodGet, pattern_ObjectService_GetReceipt_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_ObjectService_GetOperation_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/GetReceipt", runtime.WithHTTPPathPattern("/v1/receipts/{receipt}"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/GetOperation", runtime.WithHTTPPathPattern("/v1/operations/{operation}"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := request_ObjectService_GetReceipt_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		resp, md, err := request_ObjectService_GetOperation_0(annotatedContext, inboundMarshaler, client, req, pathParams)
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_GetReceipt_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_GetOperation_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodGet, pattern_ObjectService_ListReceipts_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_ObjectService_ListOperations_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/ListReceipts", runtime.WithHTTPPathPattern("/v1/receipts"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/ListOperations", runtime.WithHTTPPathPattern("/v1/operations"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := request_ObjectService_ListReceipts_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		resp, md, err := request_ObjectService_ListOperations_0(annotatedContext, inboundMarshaler, client, req, pathParams)
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_ListReceipts_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_ListOperations_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
-	mux.Handle(http.MethodPost, pattern_ObjectService_CancelReceipt_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodPost, pattern_ObjectService_CancelOperation_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/CancelReceipt", runtime.WithHTTPPathPattern("/v1/receipts/{receipt}:cancel"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/CancelOperation", runtime.WithHTTPPathPattern("/v1/operations/{operation}:cancel"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := request_ObjectService_CancelReceipt_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		resp, md, err := request_ObjectService_CancelOperation_0(annotatedContext, inboundMarshaler, client, req, pathParams)
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_ObjectService_CancelReceipt_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_ObjectService_CancelOperation_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	return nil
 }
@@ -1101,9 +1101,9 @@ var (
 	pattern_ObjectService_RequeueObject_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4, 2, 5, 1, 0, 4, 1, 5, 6, 1, 0, 4, 1, 5, 7}, []string{"v1", "clusters", "cluster", "controllers", "controller", "objects", "namespace", "name"}, "requeue"))
 	pattern_ObjectService_RequeueObject_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4, 2, 5, 1, 0, 4, 1, 5, 6}, []string{"v1", "clusters", "cluster", "controllers", "controller", "objects", "name"}, "requeue"))
 	pattern_ObjectService_RequeueMatching_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "objects"}, "requeue"))
-	pattern_ObjectService_GetReceipt_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "receipts", "receipt"}, ""))
-	pattern_ObjectService_ListReceipts_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "receipts"}, ""))
-	pattern_ObjectService_CancelReceipt_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "receipts", "receipt"}, "cancel"))
+	pattern_ObjectService_GetOperation_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "operations", "operation"}, ""))
+	pattern_ObjectService_ListOperations_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "operations"}, ""))
+	pattern_ObjectService_CancelOperation_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "operations", "operation"}, "cancel"))
 )
 
 var (
@@ -1115,7 +1115,7 @@ var (
 	forward_ObjectService_RequeueObject_0   = runtime.ForwardResponseMessage
 	forward_ObjectService_RequeueObject_1   = runtime.ForwardResponseMessage
 	forward_ObjectService_RequeueMatching_0 = runtime.ForwardResponseMessage
-	forward_ObjectService_GetReceipt_0      = runtime.ForwardResponseMessage
-	forward_ObjectService_ListReceipts_0    = runtime.ForwardResponseMessage
-	forward_ObjectService_CancelReceipt_0   = runtime.ForwardResponseMessage
+	forward_ObjectService_GetOperation_0    = runtime.ForwardResponseMessage
+	forward_ObjectService_ListOperations_0  = runtime.ForwardResponseMessage
+	forward_ObjectService_CancelOperation_0 = runtime.ForwardResponseMessage
 )

@@ -25,9 +25,9 @@ const (
 	ObjectService_GetObjectState_FullMethodName  = "/plimsoll.v1.ObjectService/GetObjectState"
 	ObjectService_RequeueObject_FullMethodName   = "/plimsoll.v1.ObjectService/RequeueObject"
 	ObjectService_RequeueMatching_FullMethodName = "/plimsoll.v1.ObjectService/RequeueMatching"
-	ObjectService_GetReceipt_FullMethodName      = "/plimsoll.v1.ObjectService/GetReceipt"
-	ObjectService_ListReceipts_FullMethodName    = "/plimsoll.v1.ObjectService/ListReceipts"
-	ObjectService_CancelReceipt_FullMethodName   = "/plimsoll.v1.ObjectService/CancelReceipt"
+	ObjectService_GetOperation_FullMethodName    = "/plimsoll.v1.ObjectService/GetOperation"
+	ObjectService_ListOperations_FullMethodName  = "/plimsoll.v1.ObjectService/ListOperations"
+	ObjectService_CancelOperation_FullMethodName = "/plimsoll.v1.ObjectService/CancelOperation"
 )
 
 // ObjectServiceClient is the client API for ObjectService service.
@@ -50,23 +50,23 @@ type ObjectServiceClient interface {
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error)
 	// RequeueObject reconciles one key before all queued keys, regardless of back-off. Requeueing the same key
-	// again before it has run returns another receipt and causes no second run. Errors are those of GetObjectState, and
+	// again before it has run returns another operation and causes no second run. Errors are those of GetObjectState, and
 	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, and force is not set.
 	RequeueObject(ctx context.Context, in *RequeueObjectRequest, opts ...grpc.CallOption) (*RequeueObjectResponse, error)
 	// RequeueMatching reconciles every key that matches a filter, in all members where the caller may, at a limited rate. It finds
 	// the matches at once; the owner of each member requeues them in the background, until it loses the member.
 	// The answer names members that could not be read. INVALID_ARGUMENT: more than 10,000 keys of a member match.
 	RequeueMatching(ctx context.Context, in *RequeueMatchingRequest, opts ...grpc.CallOption) (*RequeueMatchingResponse, error)
-	// GetReceipt returns the progress of a requeue, at once or when it is final. NOT_FOUND: the receipt does not exist (any
+	// GetOperation returns the progress of a requeue, at once or when it is final. NOT_FOUND: the operation does not exist (any
 	// more): a replica drops old ones, and all when it stops. It is safe to requeue again.
-	GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error)
-	// ListReceipts lists the receipts that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	GetOperation(ctx context.Context, in *GetOperationRequest, opts ...grpc.CallOption) (*GetOperationResponse, error)
+	// ListOperations lists the operations that the owners of members remember, final or not, ordered by cluster and id unless order_by says
 	// otherwise. It needs list on objects.
-	ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error)
-	// CancelReceipt cancels a requeue that has not started: its receipt becomes CANCELLED, and the key loses its priority.
+	ListOperations(ctx context.Context, in *ListOperationsRequest, opts ...grpc.CallOption) (*ListOperationsResponse, error)
+	// CancelOperation cancels a requeue that has not started: its operation becomes CANCELLED, and the key loses its priority.
 	// Keys that changed meanwhile, or were requeued by others, are reconciled anyway. For RequeueMatching it cancels the keys that are
-	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
-	CancelReceipt(ctx context.Context, in *CancelReceiptRequest, opts ...grpc.CallOption) (*CancelReceiptResponse, error)
+	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetOperation.
+	CancelOperation(ctx context.Context, in *CancelOperationRequest, opts ...grpc.CallOption) (*CancelOperationResponse, error)
 }
 
 type objectServiceClient struct {
@@ -146,30 +146,30 @@ func (c *objectServiceClient) RequeueMatching(ctx context.Context, in *RequeueMa
 	return out, nil
 }
 
-func (c *objectServiceClient) GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error) {
+func (c *objectServiceClient) GetOperation(ctx context.Context, in *GetOperationRequest, opts ...grpc.CallOption) (*GetOperationResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetReceiptResponse)
-	err := c.cc.Invoke(ctx, ObjectService_GetReceipt_FullMethodName, in, out, cOpts...)
+	out := new(GetOperationResponse)
+	err := c.cc.Invoke(ctx, ObjectService_GetOperation_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *objectServiceClient) ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error) {
+func (c *objectServiceClient) ListOperations(ctx context.Context, in *ListOperationsRequest, opts ...grpc.CallOption) (*ListOperationsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListReceiptsResponse)
-	err := c.cc.Invoke(ctx, ObjectService_ListReceipts_FullMethodName, in, out, cOpts...)
+	out := new(ListOperationsResponse)
+	err := c.cc.Invoke(ctx, ObjectService_ListOperations_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *objectServiceClient) CancelReceipt(ctx context.Context, in *CancelReceiptRequest, opts ...grpc.CallOption) (*CancelReceiptResponse, error) {
+func (c *objectServiceClient) CancelOperation(ctx context.Context, in *CancelOperationRequest, opts ...grpc.CallOption) (*CancelOperationResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CancelReceiptResponse)
-	err := c.cc.Invoke(ctx, ObjectService_CancelReceipt_FullMethodName, in, out, cOpts...)
+	out := new(CancelOperationResponse)
+	err := c.cc.Invoke(ctx, ObjectService_CancelOperation_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -196,23 +196,23 @@ type ObjectServiceServer interface {
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error)
 	// RequeueObject reconciles one key before all queued keys, regardless of back-off. Requeueing the same key
-	// again before it has run returns another receipt and causes no second run. Errors are those of GetObjectState, and
+	// again before it has run returns another operation and causes no second run. Errors are those of GetObjectState, and
 	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, and force is not set.
 	RequeueObject(context.Context, *RequeueObjectRequest) (*RequeueObjectResponse, error)
 	// RequeueMatching reconciles every key that matches a filter, in all members where the caller may, at a limited rate. It finds
 	// the matches at once; the owner of each member requeues them in the background, until it loses the member.
 	// The answer names members that could not be read. INVALID_ARGUMENT: more than 10,000 keys of a member match.
 	RequeueMatching(context.Context, *RequeueMatchingRequest) (*RequeueMatchingResponse, error)
-	// GetReceipt returns the progress of a requeue, at once or when it is final. NOT_FOUND: the receipt does not exist (any
+	// GetOperation returns the progress of a requeue, at once or when it is final. NOT_FOUND: the operation does not exist (any
 	// more): a replica drops old ones, and all when it stops. It is safe to requeue again.
-	GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error)
-	// ListReceipts lists the receipts that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	GetOperation(context.Context, *GetOperationRequest) (*GetOperationResponse, error)
+	// ListOperations lists the operations that the owners of members remember, final or not, ordered by cluster and id unless order_by says
 	// otherwise. It needs list on objects.
-	ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error)
-	// CancelReceipt cancels a requeue that has not started: its receipt becomes CANCELLED, and the key loses its priority.
+	ListOperations(context.Context, *ListOperationsRequest) (*ListOperationsResponse, error)
+	// CancelOperation cancels a requeue that has not started: its operation becomes CANCELLED, and the key loses its priority.
 	// Keys that changed meanwhile, or were requeued by others, are reconciled anyway. For RequeueMatching it cancels the keys that are
-	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
-	CancelReceipt(context.Context, *CancelReceiptRequest) (*CancelReceiptResponse, error)
+	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetOperation.
+	CancelOperation(context.Context, *CancelOperationRequest) (*CancelOperationResponse, error)
 	mustEmbedUnimplementedObjectServiceServer()
 }
 
@@ -241,14 +241,14 @@ func (UnimplementedObjectServiceServer) RequeueObject(context.Context, *RequeueO
 func (UnimplementedObjectServiceServer) RequeueMatching(context.Context, *RequeueMatchingRequest) (*RequeueMatchingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RequeueMatching not implemented")
 }
-func (UnimplementedObjectServiceServer) GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetReceipt not implemented")
+func (UnimplementedObjectServiceServer) GetOperation(context.Context, *GetOperationRequest) (*GetOperationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetOperation not implemented")
 }
-func (UnimplementedObjectServiceServer) ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListReceipts not implemented")
+func (UnimplementedObjectServiceServer) ListOperations(context.Context, *ListOperationsRequest) (*ListOperationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOperations not implemented")
 }
-func (UnimplementedObjectServiceServer) CancelReceipt(context.Context, *CancelReceiptRequest) (*CancelReceiptResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CancelReceipt not implemented")
+func (UnimplementedObjectServiceServer) CancelOperation(context.Context, *CancelOperationRequest) (*CancelOperationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelOperation not implemented")
 }
 func (UnimplementedObjectServiceServer) mustEmbedUnimplementedObjectServiceServer() {}
 func (UnimplementedObjectServiceServer) testEmbeddedByValue()                       {}
@@ -372,56 +372,56 @@ func _ObjectService_RequeueMatching_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ObjectService_GetReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetReceiptRequest)
+func _ObjectService_GetOperation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetOperationRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ObjectServiceServer).GetReceipt(ctx, in)
+		return srv.(ObjectServiceServer).GetOperation(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ObjectService_GetReceipt_FullMethodName,
+		FullMethod: ObjectService_GetOperation_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ObjectServiceServer).GetReceipt(ctx, req.(*GetReceiptRequest))
+		return srv.(ObjectServiceServer).GetOperation(ctx, req.(*GetOperationRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ObjectService_ListReceipts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListReceiptsRequest)
+func _ObjectService_ListOperations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOperationsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ObjectServiceServer).ListReceipts(ctx, in)
+		return srv.(ObjectServiceServer).ListOperations(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ObjectService_ListReceipts_FullMethodName,
+		FullMethod: ObjectService_ListOperations_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ObjectServiceServer).ListReceipts(ctx, req.(*ListReceiptsRequest))
+		return srv.(ObjectServiceServer).ListOperations(ctx, req.(*ListOperationsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ObjectService_CancelReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CancelReceiptRequest)
+func _ObjectService_CancelOperation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelOperationRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ObjectServiceServer).CancelReceipt(ctx, in)
+		return srv.(ObjectServiceServer).CancelOperation(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ObjectService_CancelReceipt_FullMethodName,
+		FullMethod: ObjectService_CancelOperation_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ObjectServiceServer).CancelReceipt(ctx, req.(*CancelReceiptRequest))
+		return srv.(ObjectServiceServer).CancelOperation(ctx, req.(*CancelOperationRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -454,16 +454,16 @@ var ObjectService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ObjectService_RequeueMatching_Handler,
 		},
 		{
-			MethodName: "GetReceipt",
-			Handler:    _ObjectService_GetReceipt_Handler,
+			MethodName: "GetOperation",
+			Handler:    _ObjectService_GetOperation_Handler,
 		},
 		{
-			MethodName: "ListReceipts",
-			Handler:    _ObjectService_ListReceipts_Handler,
+			MethodName: "ListOperations",
+			Handler:    _ObjectService_ListOperations_Handler,
 		},
 		{
-			MethodName: "CancelReceipt",
-			Handler:    _ObjectService_CancelReceipt_Handler,
+			MethodName: "CancelOperation",
+			Handler:    _ObjectService_CancelOperation_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -27,7 +27,7 @@ func exampleAnswers() map[string]proto.Message {
 	}
 	object := &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, Attempts: 4,
 		LastOutcome: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_ERROR, LastError: "conflict", NextTryAt: at}
-	receipt := &plimsollv1.Receipt{Id: "o.prod-eu.shop.4f6c", Key: key, AcceptedAt: at, State: plimsollv1.ReceiptState_RECEIPT_STATE_PENDING,
+	operation := &plimsollv1.Operation{Id: "o.prod-eu.shop.4f6c", Key: key, AcceptedAt: at, State: plimsollv1.OperationState_OPERATION_STATE_PENDING,
 		Message: "it waits for a worker", User: "alice"}
 	event := &plimsollv1.Event{Id: "0631-01", At: at, Type: plimsollv1.EventType_EVENT_TYPE_MOVE, Cluster: "prod-eu", Namespace: "shop", Kind: "Deployment",
 		Name: "cart", Subject: "cart-6d5f9-x2x7k", Reason: "move", Message: "pod cart-6d5f9-x2x7k was evicted from on-demand"}
@@ -38,11 +38,11 @@ func exampleAnswers() map[string]proto.Message {
 		"WorkloadService_GetWorkload":   &plimsollv1.GetWorkloadResponse{Workload: workload, AsOf: at},
 		"ObjectService_ListObjects":     &plimsollv1.ListObjectsResponse{Objects: []*plimsollv1.ObjectState{object}, AsOf: at},
 		"ObjectService_GetObjectState":  &plimsollv1.GetObjectStateResponse{Object: object, AsOf: at},
-		"ObjectService_RequeueObject":   &plimsollv1.RequeueObjectResponse{Receipt: receipt},
-		"ObjectService_RequeueMatching": &plimsollv1.RequeueMatchingResponse{Matched: 1, Sample: []*plimsollv1.ObjectKey{key}, Receipts: []string{"m.prod-eu.shop.77aa"}},
-		"ObjectService_GetReceipt":      &plimsollv1.GetReceiptResponse{Receipt: receipt, AsOf: at},
-		"ObjectService_ListReceipts":    &plimsollv1.ListReceiptsResponse{Receipts: []*plimsollv1.Receipt{receipt}, AsOf: at},
-		"ObjectService_CancelReceipt":   &plimsollv1.CancelReceiptResponse{Receipt: receipt},
+		"ObjectService_RequeueObject":   &plimsollv1.RequeueObjectResponse{Operation: operation},
+		"ObjectService_RequeueMatching": &plimsollv1.RequeueMatchingResponse{Matched: 1, Sample: []*plimsollv1.ObjectKey{key}, Operations: []string{"m.prod-eu.shop.77aa"}},
+		"ObjectService_GetOperation":    &plimsollv1.GetOperationResponse{Operation: operation, AsOf: at},
+		"ObjectService_ListOperations":  &plimsollv1.ListOperationsResponse{Operations: []*plimsollv1.Operation{operation}, AsOf: at},
+		"ObjectService_CancelOperation": &plimsollv1.CancelOperationResponse{Operation: operation},
 		"EventService_ListEvents":       &plimsollv1.ListEventsResponse{Events: []*plimsollv1.Event{event}, AsOf: at},
 	}
 }
@@ -113,8 +113,8 @@ func TestTheValidatorRefusesAnExampleThatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.Paths.Value("/v1/receipts/{receipt}").Get.Responses.Value("200").Value.Content["application/json"].Example = map[string]any{"receipt": "text"}
+	loaded.Paths.Value("/v1/operations/{operation}").Get.Responses.Value("200").Value.Content["application/json"].Example = map[string]any{"operation": "text"}
 	if err := loaded.Validate(t.Context(), openapi3.EnableExamplesValidation()); err == nil {
-		t.Error("a receipt that is a text is valid")
+		t.Error("an operation that is a text is valid")
 	}
 }

@@ -46,8 +46,8 @@ func TestEachRESTCallReachesItsMethodWithTheFieldsOfItsPath(t *testing.T) {
 		"POST /v1/clusters/prod/controllers/c/objects/node-1:requeue": &plimsollv1.RequeueObjectRequest{
 			Cluster: "prod", Controller: "c", Name: "node-1",
 		},
-		"GET /v1/receipts/r-1?wait=2.5s": &plimsollv1.GetReceiptRequest{
-			Receipt: "r-1", Wait: durationpb.New(2500 * time.Millisecond),
+		"GET /v1/operations/r-1?wait=2.5s": &plimsollv1.GetOperationRequest{
+			Operation: "r-1", Wait: durationpb.New(2500 * time.Millisecond),
 		},
 	} {
 		t.Run(call, func(t *testing.T) {
@@ -185,7 +185,7 @@ func (s objectService) RequeueObject(_ context.Context, r *plimsollv1.RequeueObj
 	return &plimsollv1.RequeueObjectResponse{}, nil
 }
 
-func (s objectService) GetReceipt(_ context.Context, r *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+func (s objectService) GetOperation(_ context.Context, r *plimsollv1.GetOperationRequest) (*plimsollv1.GetOperationResponse, error) {
 	s.request = r
-	return &plimsollv1.GetReceiptResponse{}, nil
+	return &plimsollv1.GetOperationResponse{}, nil
 }

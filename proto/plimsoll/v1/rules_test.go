@@ -25,10 +25,10 @@ func TestRequestsThatKeepTheRulesAreAccepted(t *testing.T) {
 		"a kind of somebody else":  workload("prod-eu", "shop", "Rollout", "db"),
 		"a question": &plimsollv1.WhatIfRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart",
 			SpotPercentage: new(int32(0)), MinOnDemand: new(int32(10000))},
-		"a namespaced object":   object("prod-eu", "deployment-spot", "shop", "cart"),
-		"an object without one": object("prod-eu", "nodes", "", "node-1.internal"),
-		"a receipt at once":     &plimsollv1.GetReceiptRequest{Receipt: "r"},
-		"a receipt within 30 s": receipt("r", 30*time.Second),
+		"a namespaced object":      object("prod-eu", "deployment-spot", "shop", "cart"),
+		"an object without one":    object("prod-eu", "nodes", "", "node-1.internal"),
+		"an operation at once":     &plimsollv1.GetOperationRequest{Operation: "r"},
+		"an operation within 30 s": operationOf("r", 30*time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := protovalidate.Validate(request); err != nil {
@@ -62,9 +62,9 @@ func TestRequestsThatBreakARuleAreRefusedNamingTheField(t *testing.T) {
 		"no workload name":        {workload("prod", "shop", "Deployment", ""), "name"},
 		"no controller":           {object("prod", "", "shop", "cart"), "controller"},
 		"object named by a path":  {object("prod", "deployment-spot", "shop", "../cart"), "name"},
-		"no receipt":              {receipt("", 0), "receipt"},
-		"a wait too long":         {receipt("r", 31*time.Second), "wait"},
-		"a wait below zero":       {receipt("r", -time.Second), "wait"},
+		"no operation":            {operationOf("", 0), "operation"},
+		"a wait too long":         {operationOf("r", 31*time.Second), "wait"},
+		"a wait below zero":       {operationOf("r", -time.Second), "wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := protovalidate.Validate(c.request)
@@ -87,6 +87,6 @@ func object(cluster, controller, namespace, name string) proto.Message {
 	return &plimsollv1.GetObjectStateRequest{Cluster: cluster, Controller: controller, Namespace: namespace, Name: name}
 }
 
-func receipt(id string, wait time.Duration) proto.Message {
-	return &plimsollv1.GetReceiptRequest{Receipt: id, Wait: durationpb.New(wait)}
+func operationOf(id string, wait time.Duration) proto.Message {
+	return &plimsollv1.GetOperationRequest{Operation: id, Wait: durationpb.New(wait)}
 }

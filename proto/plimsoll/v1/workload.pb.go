@@ -159,7 +159,7 @@ const (
 	// The mix.
 	MovePurpose_MOVE_PURPOSE_MIX MovePurpose = 1
 	// It waited for capacity that has no room.
-	MovePurpose_MOVE_PURPOSE_DROUGHT MovePurpose = 2
+	MovePurpose_MOVE_PURPOSE_INSUFFICIENT_CAPACITY MovePurpose = 6
 	// Its node is certainly being removed, or is gone.
 	MovePurpose_MOVE_PURPOSE_INTERRUPTION MovePurpose = 3
 	// It was released, and its replacement is ready.
@@ -173,18 +173,18 @@ var (
 	MovePurpose_name = map[int32]string{
 		0: "MOVE_PURPOSE_UNSPECIFIED",
 		1: "MOVE_PURPOSE_MIX",
-		2: "MOVE_PURPOSE_DROUGHT",
+		6: "MOVE_PURPOSE_INSUFFICIENT_CAPACITY",
 		3: "MOVE_PURPOSE_INTERRUPTION",
 		4: "MOVE_PURPOSE_FINISH",
 		5: "MOVE_PURPOSE_ADVISORY",
 	}
 	MovePurpose_value = map[string]int32{
-		"MOVE_PURPOSE_UNSPECIFIED":  0,
-		"MOVE_PURPOSE_MIX":          1,
-		"MOVE_PURPOSE_DROUGHT":      2,
-		"MOVE_PURPOSE_INTERRUPTION": 3,
-		"MOVE_PURPOSE_FINISH":       4,
-		"MOVE_PURPOSE_ADVISORY":     5,
+		"MOVE_PURPOSE_UNSPECIFIED":           0,
+		"MOVE_PURPOSE_MIX":                   1,
+		"MOVE_PURPOSE_INSUFFICIENT_CAPACITY": 6,
+		"MOVE_PURPOSE_INTERRUPTION":          3,
+		"MOVE_PURPOSE_FINISH":                4,
+		"MOVE_PURPOSE_ADVISORY":              5,
 	}
 )
 
@@ -594,7 +594,7 @@ type Placement struct {
 	// When the hub plans again without a change; unset: only after a change or at the next resync.
 	NextCheckAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
 	// Pods on a node that is being removed or is gone; they do not count as replicas above.
-	Doomed int32 `protobuf:"varint,15,opt,name=doomed,proto3" json:"doomed,omitempty"`
+	Interrupted int32 `protobuf:"varint,22,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	// Released pods, which serve until their replacements are ready; they do not count as replicas above.
 	Released int32 `protobuf:"varint,16,opt,name=released,proto3" json:"released,omitempty"`
 	// When the hub may move replicas; unset: at any time.
@@ -739,9 +739,9 @@ func (x *Placement) GetNextCheckAt() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Placement) GetDoomed() int32 {
+func (x *Placement) GetInterrupted() int32 {
 	if x != nil {
-		return x.Doomed
+		return x.Interrupted
 	}
 	return 0
 }
@@ -1145,7 +1145,7 @@ type Pod struct {
 	// Why it is not as it should be; empty if it is.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Its node is certainly being removed, or is gone: it does not count as a replica.
-	Doomed bool `protobuf:"varint,9,opt,name=doomed,proto3" json:"doomed,omitempty"`
+	Interrupted bool `protobuf:"varint,12,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	// It is released: it has left its ReplicaSet and serves until its replacement is ready.
 	Released bool `protobuf:"varint,10,opt,name=released,proto3" json:"released,omitempty"`
 	// What prevents its move; unset: nothing, or it need not move.
@@ -1240,9 +1240,9 @@ func (x *Pod) GetReason() string {
 	return ""
 }
 
-func (x *Pod) GetDoomed() bool {
+func (x *Pod) GetInterrupted() bool {
 	if x != nil {
-		return x.Doomed
+		return x.Interrupted
 	}
 	return false
 }
@@ -1278,7 +1278,7 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\n" +
 	"last_moves\x18\t \x03(\v2\x11.plimsoll.v1.MoveR\tlastMoves\x12 \n" +
 	"\vexplanation\x18\n" +
-	" \x03(\tR\vexplanation\"\xbf\a\n" +
+	" \x03(\tR\vexplanation\"\xd7\a\n" +
 	"\tPlacement\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\vspot_wanted\x18\x02 \x01(\x05R\n" +
@@ -1298,8 +1298,8 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x14min_on_demand_source\x18\v \x01(\x0e2\x18.plimsoll.v1.ValueSourceR\x11minOnDemandSource\x126\n" +
 	"\bproblems\x18\f \x03(\v2\x1a.plimsoll.v1.PolicyProblemR\bproblems\x12\x16\n" +
 	"\x06reason\x18\r \x01(\tR\x06reason\x12>\n" +
-	"\rnext_check_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vnextCheckAt\x12\x16\n" +
-	"\x06doomed\x18\x0f \x01(\x05R\x06doomed\x12\x1a\n" +
+	"\rnext_check_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vnextCheckAt\x12 \n" +
+	"\vinterrupted\x18\x16 \x01(\x05R\vinterrupted\x12\x1a\n" +
 	"\breleased\x18\x10 \x01(\x05R\breleased\x125\n" +
 	"\x06window\x18\x11 \x01(\v2\x1d.plimsoll.v1.DisruptionWindowR\x06window\x125\n" +
 	"\bstrategy\x18\x12 \x01(\x0e2\x19.plimsoll.v1.MoveStrategyR\bstrategy\x12B\n" +
@@ -1308,7 +1308,7 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"readOnlyBy\x12\x16\n" +
 	"\x06paused\x18\x15 \x01(\bR\x06pausedB\x12\n" +
 	"\x10_spot_percentageB\x10\n" +
-	"\x0e_min_on_demand\"\x87\x02\n" +
+	"\x0e_min_on_demandJ\x04\b\x0f\x10\x10R\x06doomed\"\x87\x02\n" +
 	"\x10DisruptionWindow\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1b\n" +
 	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x125\n" +
@@ -1333,7 +1333,7 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\rPolicyProblem\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x12\n" +
-	"\x04rule\x18\x03 \x01(\tR\x04rule\"\x95\x03\n" +
+	"\x04rule\x18\x03 \x01(\tR\x04rule\"\xad\x03\n" +
 	"\x03Pod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\x04slot\x18\x02 \x01(\x05H\x00R\x04slot\x88\x01\x01\x12K\n" +
@@ -1342,12 +1342,13 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x04node\x18\x05 \x01(\tR\x04node\x12\x14\n" +
 	"\x05phase\x18\x06 \x01(\tR\x05phase\x12\x14\n" +
 	"\x05ready\x18\a \x01(\bR\x05ready\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\x12\x16\n" +
-	"\x06doomed\x18\t \x01(\bR\x06doomed\x12\x1a\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12 \n" +
+	"\vinterrupted\x18\f \x01(\bR\vinterrupted\x12\x1a\n" +
 	"\breleased\x18\n" +
 	" \x01(\bR\breleased\x122\n" +
 	"\twaits_for\x18\v \x01(\x0e2\x15.plimsoll.v1.WaitKindR\bwaitsForB\a\n" +
-	"\x05_slot*\xf4\x01\n" +
+	"\x05_slotJ\x04\b\t\x10\n" +
+	"R\x06doomed*\xf4\x01\n" +
 	"\rWorkloadState\x12\x1e\n" +
 	"\x1aWORKLOAD_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12WORKLOAD_STATE_OFF\x10\x01\x12\x1c\n" +
@@ -1360,14 +1361,14 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\fMoveStrategy\x12\x1d\n" +
 	"\x19MOVE_STRATEGY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MOVE_STRATEGY_EVICT\x10\x01\x12\x19\n" +
-	"\x15MOVE_STRATEGY_RELEASE\x10\x02*\xae\x01\n" +
+	"\x15MOVE_STRATEGY_RELEASE\x10\x02*\xd8\x01\n" +
 	"\vMovePurpose\x12\x1c\n" +
 	"\x18MOVE_PURPOSE_UNSPECIFIED\x10\x00\x12\x14\n" +
-	"\x10MOVE_PURPOSE_MIX\x10\x01\x12\x18\n" +
-	"\x14MOVE_PURPOSE_DROUGHT\x10\x02\x12\x1d\n" +
+	"\x10MOVE_PURPOSE_MIX\x10\x01\x12&\n" +
+	"\"MOVE_PURPOSE_INSUFFICIENT_CAPACITY\x10\x06\x12\x1d\n" +
 	"\x19MOVE_PURPOSE_INTERRUPTION\x10\x03\x12\x17\n" +
 	"\x13MOVE_PURPOSE_FINISH\x10\x04\x12\x19\n" +
-	"\x15MOVE_PURPOSE_ADVISORY\x10\x05*\xef\x02\n" +
+	"\x15MOVE_PURPOSE_ADVISORY\x10\x05\"\x04\b\x02\x10\x02*\x14MOVE_PURPOSE_DROUGHT*\xef\x02\n" +
 	"\bWaitKind\x12\x19\n" +
 	"\x15WAIT_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10WAIT_KIND_WINDOW\x10\x01\x12\x16\n" +

@@ -667,8 +667,8 @@ func (x *RequeueWorkloadRequest) GetForce() bool {
 // RequeueWorkloadResponse acknowledges a requeue.
 type RequeueWorkloadResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of the receipt: see ObjectService.GetReceipt.
-	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// Its id is for ObjectService.GetOperation.
+	Operation     *Operation `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -703,9 +703,9 @@ func (*RequeueWorkloadResponse) Descriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *RequeueWorkloadResponse) GetReceipt() *Receipt {
+func (x *RequeueWorkloadResponse) GetOperation() *Operation {
 	if x != nil {
-		return x.Receipt
+		return x.Operation
 	}
 	return nil
 }
@@ -869,7 +869,7 @@ var File_plimsoll_v1_workload_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\n" +
-	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xfa\x02\n" +
+	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x1bplimsoll/v1/operation.proto\x1a\x1aplimsoll/v1/workload.proto\"\xfa\x02\n" +
 	"\x14ListWorkloadsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
@@ -927,9 +927,9 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
 	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
 	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12\x14\n" +
-	"\x05force\x18\x05 \x01(\bR\x05force\"I\n" +
-	"\x17RequeueWorkloadResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"\xf8\x01\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"^\n" +
+	"\x17RequeueWorkloadResponse\x124\n" +
+	"\toperation\x18\x02 \x01(\v2\x16.plimsoll.v1.OperationR\toperationJ\x04\b\x01\x10\x02R\areceipt\"\xf8\x01\n" +
 	"\x15WatchWorkloadsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12 \n" +
@@ -978,7 +978,7 @@ var file_plimsoll_v1_workload_service_proto_goTypes = []any{
 	(*UnreachableMember)(nil),       // 13: plimsoll.v1.UnreachableMember
 	(MoveStrategy)(0),               // 14: plimsoll.v1.MoveStrategy
 	(*Move)(nil),                    // 15: plimsoll.v1.Move
-	(*Receipt)(nil),                 // 16: plimsoll.v1.Receipt
+	(*Operation)(nil),               // 16: plimsoll.v1.Operation
 	(WatchEventType)(0),             // 17: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_workload_service_proto_depIdxs = []int32{
@@ -996,7 +996,7 @@ var file_plimsoll_v1_workload_service_proto_depIdxs = []int32{
 	15, // 11: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
 	12, // 12: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
 	13, // 13: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	16, // 14: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
+	16, // 14: plimsoll.v1.RequeueWorkloadResponse.operation:type_name -> plimsoll.v1.Operation
 	17, // 15: plimsoll.v1.WatchWorkloadsResponse.type:type_name -> plimsoll.v1.WatchEventType
 	11, // 16: plimsoll.v1.WatchWorkloadsResponse.workload:type_name -> plimsoll.v1.Workload
 	13, // 17: plimsoll.v1.WatchWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
@@ -1023,7 +1023,7 @@ func file_plimsoll_v1_workload_service_proto_init() {
 		return
 	}
 	file_plimsoll_v1_common_proto_init()
-	file_plimsoll_v1_receipt_proto_init()
+	file_plimsoll_v1_operation_proto_init()
 	file_plimsoll_v1_workload_proto_init()
 	file_plimsoll_v1_workload_service_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}

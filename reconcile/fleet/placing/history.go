@@ -58,7 +58,7 @@ func (p *past) observe(items []*item, now time.Time) []*supplyOf {
 		same := it.shape()
 		for _, s := range it.sights {
 			where := place{it.name(), s.member.Name}
-			shape := cmp.Or(s.view.Shape, p.shapes[where], same)
+			shape := cmp.Or(s.view.Requirements, p.shapes[where], same)
 			if shape == "" || s.out() != "" {
 				continue
 			}
@@ -69,7 +69,7 @@ func (p *past) observe(items []*item, now time.Time) []*supplyOf {
 			}
 			supply := found[key{shape, s.member.Name}]
 			if supply == nil {
-				supply = &supplyOf{Observation: replay.Observation{Shape: shape, Member: s.member.Name, At: now.Unix()}}
+				supply = &supplyOf{Observation: replay.Observation{Requirements: shape, Member: s.member.Name, At: now.Unix()}}
 				found[key{shape, s.member.Name}] = supply
 				all = append(all, supply)
 			}
@@ -91,8 +91,8 @@ func (p *past) observe(items []*item, now time.Time) []*supplyOf {
 // shape is that of its pods in the first member that shows one.
 func (it *item) shape() string {
 	for _, s := range it.sights {
-		if s.view.Shape != "" {
-			return s.view.Shape
+		if s.view.Requirements != "" {
+			return s.view.Requirements
 		}
 	}
 	return ""

@@ -54,7 +54,7 @@ func shaped(t *testing.T) *toy {
 	t.Helper()
 	y := newToy(t, seventy(30, 3))
 	for _, v := range y.views {
-		v.Shape = small
+		v.Requirements = small
 	}
 	y.settle(0)
 	return y
@@ -195,15 +195,15 @@ func TestASupplyIsThatOfAllPlacementsOfAShape(t *testing.T) {
 	one, two, other := shaped(t), shaped(t), shaped(t)
 	two.object.Name, other.object.Name = "cart", "batch"
 	for _, v := range other.views {
-		v.Shape = `{"cpu":8000}`
+		v.Requirements = `{"cpu":8000}`
 	}
 	one.views["a"].SpotDrySince = one.now // the other two do not know yet
-	two.views["b"].Shape = ""             // nothing of it wants a replica there
+	two.views["b"].Requirements = ""      // nothing of it wants a replica there
 	items := []*item{two.decide(), other.decide(), one.decide()}
 	runs := one.views["a"].Spot.Ready + two.views["a"].Spot.Ready
 	got := map[string]*supplyOf{}
 	for _, s := range p.observe(items, one.now) {
-		got[s.Shape+s.Member] = s
+		got[s.Requirements+s.Member] = s
 	}
 	if s := got[small+"a"]; len(got) != 6 || s.Capacity != runs || !slices.Equal(s.Placements, []string{"shop/cart", "shop/web"}) {
 		t.Errorf("%d supplies; a: %+v, want %d", len(got), s, runs)
@@ -216,10 +216,10 @@ func TestASupplyIsThatOfAllPlacementsOfAShape(t *testing.T) {
 	}
 	for _, y := range []*toy{one, two} {
 		y.members[2].Reachable, y.members[2].Since = false, y.now.Add(-time.Hour)
-		y.views["c"].Shape = ""
+		y.views["c"].Requirements = ""
 	}
 	for _, s := range p.observe([]*item{two.decide(), one.decide()}, one.now) {
-		if s.Member == "c" && (s.Capacity != 0 || s.Shape != small) {
+		if s.Member == "c" && (s.Capacity != 0 || s.Requirements != small) {
 			t.Errorf("out of reach: %+v", s)
 		}
 	}

@@ -49,8 +49,8 @@ type historyZone struct {
 
 // Observation is what was seen of the spot supply of a member.
 type Observation struct {
-	// Shape is the scheduling requirements of the pods that it is for, as text.
-	Shape string
+	// Requirements is the scheduling requirements of the pods that it is for, as text.
+	Requirements string
 	// Member, and Region, with which it fails; empty: by itself.
 	Member, Region string
 	// Placements are those that have such pods there, in order.
@@ -87,11 +87,11 @@ func ReadHistory(files map[string]string) (*History, error) {
 // Note notes what was seen, and reports whether that is a change. What was seen at an earlier time than the last change counts as seen
 // then: clocks are set back, and those of two replicas differ.
 func (h *History) Note(o *Observation) bool {
-	key := HistoryKey(o.Shape, o.Member)
+	key := HistoryKey(o.Requirements, o.Member)
 	zone := h.zones[key]
 	if zone == nil {
 		zone = &historyZone{}
-		zone.Metadata.Gap, zone.Metadata.Shape = changeGap, o.Shape[:min(len(o.Shape), maxShape)]
+		zone.Metadata.Gap, zone.Metadata.Requirements = changeGap, o.Requirements[:min(len(o.Requirements), maxShape)]
 		h.zones[key] = zone
 		delete(h.gone, key)
 	}

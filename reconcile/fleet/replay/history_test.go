@@ -13,7 +13,7 @@ import (
 
 // observed is an observation of pods of a shape in a member.
 func observed(shape, member string, capacity int, at int64) *Observation {
-	return &Observation{Shape: shape, Member: member, Region: "region-" + member, Placements: []string{"shop/web"}, Capacity: capacity, At: at}
+	return &Observation{Requirements: shape, Member: member, Region: "region-" + member, Placements: []string{"shop/web"}, Capacity: capacity, At: at}
 }
 
 // newHistory is an empty one.

@@ -128,10 +128,10 @@ type zoneFile struct {
 		OnDemand float64 `json:"on_demand_price,omitempty"`
 		// Region that the zone fails with; without it, the zone's name without the letters at its end.
 		Region string `json:"region,omitempty"`
-		// Shape is the scheduling requirements of the pods that the capacity is for, and Placements those that had such pods, in
+		// Requirements is the scheduling requirements of the pods that the capacity is for, and Placements those that had such pods, in
 		// what a hub recorded.
-		Shape      string   `json:"shape,omitempty"`
-		Placements []string `json:"placements,omitempty"`
+		Requirements string   `json:"shape,omitempty"`
+		Placements   []string `json:"placements,omitempty"`
 		// Forgotten says that there were older changes, which had to make room.
 		Forgotten bool `json:"forgotten,omitempty"`
 	} `json:"metadata"`

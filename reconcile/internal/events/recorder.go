@@ -36,22 +36,22 @@ func (r *Recorder) Warning(reason, format string, args ...any) {
 }
 
 func (r *Recorder) record(kind, reason, message string) {
-	r.sink.record(happening{about: r.about, kind: kind, reason: reason, message: object.Clip(message)})
+	r.sink.record(occurrence{about: r.about, kind: kind, reason: reason, message: object.Clip(message)})
 }
 
-// happening is something to record an Event of.
-type happening struct {
+// occurrence is something to record an Event of.
+type occurrence struct {
 	about                 corev1.ObjectReference
 	kind, reason, message string
 }
 
-// sameness is what two happenings of the same Event have in common.
+// sameness is what two occurrences of the same Event have in common.
 type sameness struct {
 	about                 string
 	kind, reason, message string
 }
 
-func (h happening) sameness() sameness {
+func (h occurrence) sameness() sameness {
 	about := string(h.about.UID)
 	if about == "" {
 		about = h.about.Namespace + "/" + h.about.Name
@@ -61,13 +61,13 @@ func (h happening) sameness() sameness {
 
 // standing reports whether what happened stands until somebody fixes it. Such an Event has a name by what it says, so that a
 // process that has just started does not write again what the one before it wrote.
-func (h happening) standing() bool { return h.kind == corev1.EventTypeWarning && h.about.UID != "" }
+func (h occurrence) standing() bool { return h.kind == corev1.EventTypeWarning && h.about.UID != "" }
 
 // maxEventPrefix leaves room for the suffix in an Event's name.
 const maxEventPrefix = 230
 
-// event is the first Event of a happening. Events of objects without a namespace live in default.
-func (h happening) event(component string, now metav1.Time) *corev1.Event {
+// event is the first Event of an occurrence. Events of objects without a namespace live in default.
+func (h occurrence) event(component string, now metav1.Time) *corev1.Event {
 	namespace := h.about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault

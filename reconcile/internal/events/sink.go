@@ -62,11 +62,11 @@ type Sink struct {
 
 // series is one Event and its repetitions.
 type series struct {
-	happening happening
-	name      types.NamespacedName // of the Event; empty before it was written
-	count     int32
-	sent      time.Time // when it was last queued
-	queued    bool
+	occurrence occurrence
+	name       types.NamespacedName // of the Event; empty before it was written
+	count      int32
+	sent       time.Time // when it was last queued
+	queued     bool
 }
 
 // NewSink creates a sink. It starts nothing.
@@ -78,7 +78,7 @@ func NewSink(o Options) *Sink {
 }
 
 // aboutKey names what an Event is about, for the filter.
-func aboutKey(e *corev1.Event) string { return happening{about: e.InvolvedObject}.sameness().about }
+func aboutKey(e *corev1.Event) string { return occurrence{about: e.InvolvedObject}.sameness().about }
 
 // Divert has Events given to tap instead of the member.
 func (s *Sink) Divert(tap func(kind, reason, message string)) {
@@ -87,8 +87,8 @@ func (s *Sink) Divert(tap func(kind, reason, message string)) {
 	s.tap = tap
 }
 
-// record counts a happening, and queues it unless it was sent lately.
-func (s *Sink) record(h happening) {
+// record counts an occurrence, and queues it unless it was sent lately.
+func (s *Sink) record(h occurrence) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Sink) record(h happening) {
 	one := s.known[h.sameness()]
 	if one == nil {
 		s.makeRoom(now)
-		one = &series{happening: h}
+		one = &series{occurrence: h}
 		s.known[h.sameness()] = one
 	}
 	one.count++
@@ -148,7 +148,7 @@ func (s *Sink) send() {
 		one := s.pending[0]
 		s.pending = s.pending[1:]
 		one.queued = false
-		h, name, count := one.happening, one.name, one.count
+		h, name, count := one.occurrence, one.name, one.count
 		s.mu.Unlock()
 
 		name, err := s.write(h, name, count)
@@ -167,7 +167,7 @@ func (s *Sink) send() {
 }
 
 // write creates an Event, or brings the count of the one that is there up to date.
-func (s *Sink) write(h happening, name types.NamespacedName, count int32) (types.NamespacedName, error) {
+func (s *Sink) write(h occurrence, name types.NamespacedName, count int32) (types.NamespacedName, error) {
 	if reason, held := s.options.Held(); held {
 		return name, heldError(reason)
 	}

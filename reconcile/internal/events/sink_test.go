@@ -15,7 +15,7 @@ import (
 )
 
 func TestALongMessageIsCutAndANamelessNamespaceIsDefault(t *testing.T) {
-	h := happening{about: corev1.ObjectReference{Name: strings.Repeat("n", 253)}, message: object.Clip(strings.Repeat("ä", 2000))}
+	h := occurrence{about: corev1.ObjectReference{Name: strings.Repeat("n", 253)}, message: object.Clip(strings.Repeat("ä", 2000))}
 	e := h.event("plimsoll/c", metav1.Now())
 	if len(e.Message) > 1024 || !strings.HasSuffix(e.Message, "…") || strings.ContainsRune(e.Message, '\uFFFD') {
 		t.Errorf("message of %d bytes: %q", len(e.Message), e.Message)
@@ -29,7 +29,7 @@ func TestASinkRemembersNoMoreThanItMay(t *testing.T) {
 	s := NewSink(Options{Context: context.Background(), Controller: "c", Log: slog.New(slog.DiscardHandler), Dropped: func(int) {},
 		Held: func() (string, bool) { return "standby", true }})
 	for i := range 2 * eventsKnown {
-		s.record(happening{about: corev1.ObjectReference{UID: "u"}, message: fmt.Sprint(i)})
+		s.record(occurrence{about: corev1.ObjectReference{UID: "u"}, message: fmt.Sprint(i)})
 	}
 	if n := len(s.known); n > eventsKnown {
 		t.Errorf("%d events are remembered, want at most %d", n, eventsKnown)
@@ -40,7 +40,7 @@ func TestASinkRemembersNoMoreThanItMay(t *testing.T) {
 func BenchmarkARepeatedEvent(b *testing.B) {
 	s := NewSink(Options{Context: b.Context(), Controller: "c", Log: slog.New(slog.DiscardHandler), Dropped: func(int) {},
 		Held: func() (string, bool) { return "standby", true }})
-	h := happening{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
+	h := occurrence{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.record(h)
@@ -51,7 +51,7 @@ func BenchmarkARepeatedEvent(b *testing.B) {
 // filter drops the Event.
 func BenchmarkARepeatedEventInTheCorrelator(b *testing.B) {
 	c := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: eventsKnown, BurstSize: eventBurst, QPS: eventsPerSecond})
-	h := happening{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
+	h := occurrence{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
 	b.ReportAllocs()
 	for b.Loop() {
 		result, err := c.EventCorrelate(h.event("plimsoll/c", metav1.Now()))

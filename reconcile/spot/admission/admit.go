@@ -73,8 +73,8 @@ func (p *Patcher) Reads(key []byte) bool {
 // Admit decides where a new pod goes and appends the JSON patch that sends it there to dst; it appends nothing when the pod
 // is as it should be, or the answer is a doubt.
 //
-// A pod that carries a live stamp of ours was here before (reinvocation, because a later webhook changed it): it keeps its
-// slot, and what was undone is done again. A stamp of any other origin, copied into a template for example, is replaced.
+// A pod that carries a live assignment of ours was here before (reinvocation, because a later webhook changed it): it keeps its
+// slot, and what was undone is done again. An assignment of any other origin, copied into a template for example, is replaced.
 func (p *Patcher) Admit(dst []byte, in *Incoming, s *capacity.Steering, a *slots.Accounting, ask slots.Ask, now time.Time) ([]byte, slots.Answer) {
 	if id := in.Annotations[p.reservationKey]; id != "" {
 		if r, ok := a.Live(id); ok && in.Labels[p.slotKey] == strconv.Itoa(r.Slot) {
@@ -93,7 +93,7 @@ func (p *Patcher) Admit(dst []byte, in *Incoming, s *capacity.Steering, a *slots
 // capacity with the other type or that no node of the member carries, and required affinities that allow the other type alone.
 func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *capacity.Steering, r plan.Reservation) []byte {
 	ops := patch{b: dst, start: len(dst)}
-	p.stamp(&ops, in, r)
+	p.assign(&ops, in, r)
 	if r.Capacity != capacity.Unknown {
 		p.steer(&ops, in, s, r.Capacity)
 		spreadTogether(&ops, in)
@@ -104,11 +104,11 @@ func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *capacity.Steering, r 
 	return ops.done()
 }
 
-// stamp sets the slot, the reservation and what goes with them.
-func (p *Patcher) stamp(ops *patch, in *Incoming, r plan.Reservation) {
+// assign sets the slot, the reservation and what goes with them.
+func (p *Patcher) assign(ops *patch, in *Incoming, r plan.Reservation) {
 	slot := strconv.Itoa(r.Slot)
 	switch {
-	case r.Slot < 0: // an ordinal below the first one that is known; it is stamped when more is known
+	case r.Slot < 0: // an ordinal below the first one that is known; it is assigned when more is known
 	case len(in.Labels) == 0 && !in.MoreLabels:
 		ops.addMap("/metadata/labels", p.slotKey, slot)
 	case in.Labels[p.slotKey] != slot:
@@ -152,7 +152,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// copiedCost reports whether the deletion cost is part of a stamp: then it is not the user's own.
+// copiedCost reports whether the deletion cost is part of an assignment: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
 	_, own := policy.OwnCost(plan.ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
 	return own

@@ -168,7 +168,7 @@ func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 }
 
 // Somebody made a template of a running pod.
-func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
+func TestAnAssignmentCopiedIntoATemplateIsReplaced(t *testing.T) {
 	p, a := admissiontest.MustPatcher(t), slots.NewAccounting(false)
 	pod := spottest.PodWith(map[string]string{spottest.DefaultKeys.Slot(): "7"},
 		map[string]string{spottest.DefaultKeys.Reservation(): "long-gone", policy.DeletionCost: "-7", spottest.DefaultKeys.Moved(): "true", spottest.DefaultKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{spottest.SteerKey: "spot"})

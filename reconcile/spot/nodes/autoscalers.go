@@ -66,8 +66,8 @@ type Awaited struct {
 	UID       types.UID
 	// Capacity is the type that the pod was sent to.
 	Capacity capacity.Type
-	// Shape is what the pod asks for.
-	Shape capacity.Requirements
+	// Requirements is what the pod asks for.
+	Requirements capacity.Requirements
 }
 
 // Coming reports whether an autoscaler says that a node is on its way for a pod. limit is how long a node takes at most.
@@ -76,7 +76,7 @@ func (s *Autoscalers) Coming(ctx context.Context, t *Table, pod *Awaited, labels
 	if len(claims.claims) > 0 {
 		t.Autoscaled()
 	}
-	needs := capacity.NodeRequirementsOf(pod.Shape)
+	needs := capacity.NodeRequirementsOf(pod.Requirements)
 	if slices.ContainsFunc(claims.claims, func(c nodeClaim) bool { return c.comesFor(pod, needs, labels, now, limit) }) {
 		return true
 	}

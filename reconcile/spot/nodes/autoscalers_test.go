@@ -137,7 +137,7 @@ func TestEachSignOfANodeThatIsOnItsWayIsRead(t *testing.T) {
 		"a claim with a long quantity": {&signServer{claims: []unstructured.Unstructured{oddClaim(now)}}, capacity.Requirements{CPU: 500}, true},
 	} {
 		d := newSignWorld(t, c.server)
-		pod := &Awaited{Namespace: "shop", UID: "p", Capacity: capacity.Spot, Shape: c.shape}
+		pod := &Awaited{Namespace: "shop", UID: "p", Capacity: capacity.Spot, Requirements: c.shape}
 		if got := d.nodeComing(pod, now); got != c.coming {
 			t.Errorf("%s: a node is coming: %v", name, got)
 		}

@@ -82,7 +82,7 @@ func (c *nodeClaim) comesFor(pod *Awaited, needs capacity.NodeRequirements, capa
 	if now.Sub(c.made) >= limit || c.of(capacityType) != pod.Capacity {
 		return false
 	}
-	if (c.cpu > 0 && pod.Shape.CPU > c.cpu) || (c.memory > 0 && pod.Shape.Memory > c.memory) {
+	if (c.cpu > 0 && pod.Requirements.CPU > c.cpu) || (c.memory > 0 && pod.Requirements.Memory > c.memory) {
 		return false
 	}
 	return needs.MayFit(c.labels)

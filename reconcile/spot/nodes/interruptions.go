@@ -105,12 +105,12 @@ func (s *Sign) validate() error {
 	return nil
 }
 
-// Of returns the doom of a node; nil: it stays. Of several notices the one with the most weight counts, the first of those that
+// Of returns the interruption of a node; nil: it stays. Of several notices the one with the most weight counts, the first of those that
 // weigh the same. now is when it was announced where the node does not say.
-func (in *Interruptions) Of(node *corev1.Node, now time.Time) *plan.Doom {
-	var doom *plan.Doom
+func (in *Interruptions) Of(node *corev1.Node, now time.Time) *plan.Interruption {
+	var interruption *plan.Interruption
 	if !node.DeletionTimestamp.IsZero() {
-		doom = &plan.Doom{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
+		interruption = &plan.Interruption{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
 	}
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
@@ -119,7 +119,7 @@ func (in *Interruptions) Of(node *corev1.Node, now time.Time) *plan.Doom {
 			if t.TimeAdded != nil {
 				at = t.TimeAdded.Time
 			}
-			doom = heavier(doom, sign.doom(node.Name, "taint "+t.Key, at))
+			interruption = heavier(interruption, sign.interruption(node.Name, "taint "+t.Key, at))
 		}
 	}
 	for i := range node.Status.Conditions {
@@ -129,22 +129,22 @@ func (in *Interruptions) Of(node *corev1.Node, now time.Time) *plan.Doom {
 			if !c.LastTransitionTime.IsZero() {
 				at = c.LastTransitionTime.Time
 			}
-			doom = heavier(doom, sign.doom(node.Name, "condition "+string(c.Type)+"="+string(c.Status), at))
+			interruption = heavier(interruption, sign.interruption(node.Name, "condition "+string(c.Type)+"="+string(c.Status), at))
 		}
 	}
-	return doom
+	return interruption
 }
 
-func (s *Sign) doom(node, notice string, since time.Time) *plan.Doom {
-	d := &plan.Doom{Node: node, Notice: notice, Since: since, Weight: s.Weight}
+func (s *Sign) interruption(node, notice string, since time.Time) *plan.Interruption {
+	d := &plan.Interruption{Node: node, Notice: notice, Since: since, Weight: s.Weight}
 	if s.Within > 0 {
 		d.By, d.Weight = since.Add(s.Within), plan.WeightDeadline
 	}
 	return d
 }
 
-// heavier returns the doom with the more weight, a unless b has more; a may be nil.
-func heavier(a, b *plan.Doom) *plan.Doom {
+// heavier returns the interruption with the more weight, a unless b has more; a may be nil.
+func heavier(a, b *plan.Interruption) *plan.Interruption {
 	order := [...]int{plan.WeightAdvisory: 0, plan.WeightCertain: 1, plan.WeightDeadline: 2}
 	if a == nil || order[b.EffectiveWeight()] > order[a.EffectiveWeight()] {
 		return b

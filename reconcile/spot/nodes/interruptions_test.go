@@ -19,13 +19,13 @@ func conditionedNode(conditions ...corev1.NodeCondition) *corev1.Node {
 }
 
 func noticeOf(in *Interruptions, node *corev1.Node) string {
-	if doom := in.Of(node, time.Now()); doom != nil {
-		return doom.Notice
+	if interruption := in.Of(node, time.Now()); interruption != nil {
+		return interruption.Notice
 	}
 	return ""
 }
 
-func TestNoticesOfEveryProviderDoomANode(t *testing.T) {
+func TestNoticesOfEveryProviderInterruptANode(t *testing.T) {
 	known, err := NewInterruptions()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestTheConfigurationAddsNoticesAndTakesKnownOnesOut(t *testing.T) {
 	table, err := NewInterruptions(
 		Sign{Taint: "example.com/going", Effect: corev1.TaintEffectNoExecute},
 		Sign{Taint: "karpenter.sh/disrupted", Ignore: true},
-		Sign{Condition: "Doomed", Status: corev1.ConditionUnknown, Reason: "Weather"},
+		Sign{Condition: "Interrupted", Status: corev1.ConditionUnknown, Reason: "Weather"},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func TestTheConfigurationAddsNoticesAndTakesKnownOnesOut(t *testing.T) {
 	}{
 		"its own taint":            {taintedNode(corev1.Taint{Key: "example.com/going", Effect: corev1.TaintEffectNoExecute}), true},
 		"with another effect":      {taintedNode(corev1.Taint{Key: "example.com/going", Effect: corev1.TaintEffectNoSchedule}), false},
-		"its own condition":        {conditionedNode(corev1.NodeCondition{Type: "Doomed", Status: "Unknown", Reason: "Weather"}), true},
-		"with another status":      {conditionedNode(corev1.NodeCondition{Type: "Doomed", Status: "True", Reason: "Weather"}), false},
+		"its own condition":        {conditionedNode(corev1.NodeCondition{Type: "Interrupted", Status: "Unknown", Reason: "Weather"}), true},
+		"with another status":      {conditionedNode(corev1.NodeCondition{Type: "Interrupted", Status: "True", Reason: "Weather"}), false},
 		"a known one taken out":    {taintedNode(corev1.Taint{Key: "karpenter.sh/disrupted"}), false},
 		"a known one that is left": {taintedNode(corev1.Taint{Key: "karpenter.sh/disrupted"}, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), true},
 	} {
@@ -135,7 +135,7 @@ func TestANodeThatStaysIsCachedWithoutWhatBeats(t *testing.T) {
 	}
 }
 
-func TestADoomTellsWhenItWasAnnouncedAndByWhenTheNodeGoes(t *testing.T) {
+func TestAnInterruptionTellsWhenItWasAnnouncedAndByWhenTheNodeGoes(t *testing.T) {
 	table, err := NewInterruptions(Sign{Taint: "example.com/going", Within: time.Minute}, Sign{Condition: "Going"})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestADoomTellsWhenItWasAnnouncedAndByWhenTheNodeGoes(t *testing.T) {
 		"a taint with its time":      {taintedNode(corev1.Taint{Key: "example.com/going", TimeAdded: &early}), early.Time, early.Add(time.Minute)},
 		"a condition, with no limit": {conditionedNode(corev1.NodeCondition{Type: "Going", Status: "True", LastTransitionTime: early}), early.Time, time.Time{}},
 	} {
-		if doom := table.Of(test.node, now); doom == nil || !doom.Since.Equal(test.since) || !doom.By.Equal(test.by) || doom.Node != "n" {
-			t.Errorf("%s: got %+v", name, doom)
+		if interruption := table.Of(test.node, now); interruption == nil || !interruption.Since.Equal(test.since) || !interruption.By.Equal(test.by) || interruption.Node != "n" {
+			t.Errorf("%s: got %+v", name, interruption)
 		}
 	}
 }
@@ -180,8 +180,8 @@ func TestANoticeWeighsWhatItsSignIsWorth(t *testing.T) {
 		"a configured wish":                               {&configured, taintedNode(corev1.Taint{Key: "example.com/maybe"}), plan.WeightAdvisory},
 		"a known sign that is configured to be one":       {&configured, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), plan.WeightAdvisory},
 	} {
-		if doom := c.in.Of(c.node, time.Now()); doom == nil || doom.EffectiveWeight() != c.want {
-			t.Errorf("%s: %+v", name, doom)
+		if interruption := c.in.Of(c.node, time.Now()); interruption == nil || interruption.EffectiveWeight() != c.want {
+			t.Errorf("%s: %+v", name, interruption)
 		}
 	}
 }

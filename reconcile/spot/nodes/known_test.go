@@ -23,26 +23,26 @@ func node(name, capacityType string, taints ...corev1.Taint) *corev1.Node {
 func TestWhoeverFollowsATableHearsWhichNodesGo(t *testing.T) {
 	var signs nodes.Interruptions // those that are known without configuration
 	table, heard := nodes.NewTable(), 0
-	table.Announced = func(before, now *plan.Doom) {
+	table.Announced = func(before, now *plan.Interruption) {
 		if before == nil && now != nil {
 			heard++
 		}
 	}
 	table.Set(node("a", "spot"), &signs, spottest.Epoch)
 	table.Set(node("b", "spot"), &signs, spottest.Epoch)
-	if table.DoomOf("a") != nil || heard != 0 {
-		t.Fatalf("nodes that stay are said to go: %+v, heard of %d", table.DoomOf("a"), heard)
+	if table.InterruptionOf("a") != nil || heard != 0 {
+		t.Fatalf("nodes that stay are said to go: %+v, heard of %d", table.InterruptionOf("a"), heard)
 	}
 	going := corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
 	table.Set(node("a", "spot", going), &signs, spottest.Epoch)
 	table.Set(node("a", "spot", going), &signs, spottest.Epoch.Add(time.Minute))
-	if doom := table.DoomOf("a"); doom == nil || doom.Gone || table.DoomOf("b") != nil || heard != 1 {
-		t.Errorf("a: %+v, b: %+v, heard of %d", doom, table.DoomOf("b"), heard)
+	if interruption := table.InterruptionOf("a"); interruption == nil || interruption.Gone || table.InterruptionOf("b") != nil || heard != 1 {
+		t.Errorf("a: %+v, b: %+v, heard of %d", interruption, table.InterruptionOf("b"), heard)
 	}
 	table.Remove("a", spottest.Epoch)
 	labels, known := table.LabelsOf("a")
-	if doom := table.DoomOf("a"); doom == nil || !doom.Gone || !known || labels[spottest.SteerKey] != "spot" {
-		t.Errorf("a node that has gone: %+v, labels %v", doom, labels)
+	if interruption := table.InterruptionOf("a"); interruption == nil || !interruption.Gone || !known || labels[spottest.SteerKey] != "spot" {
+		t.Errorf("a node that has gone: %+v, labels %v", interruption, labels)
 	}
 }
 

@@ -90,11 +90,11 @@ func (t *Table) MadeOf(name string) time.Time {
 
 // Starting reports whether a node is on its way that a pod can have. One that takes longer than the limit will not come.
 func (t *Table) Starting(pod *Awaited, labels capacity.Labels, now time.Time, limit time.Duration) bool {
-	needs := capacity.NodeRequirementsOf(pod.Shape)
+	needs := capacity.NodeRequirementsOf(pod.Requirements)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for name, facts := range t.known {
-		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == pod.Capacity && needs.Fit(name, facts.labels) {
+		if facts.interruption == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == pod.Capacity && needs.Fit(name, facts.labels) {
 			return true
 		}
 	}

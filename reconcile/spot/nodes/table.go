@@ -27,9 +27,9 @@ type Table struct {
 
 	// Census counts the capacity labels that the nodes carry.
 	Census Census
-	// Announced is notified of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
+	// Announced is notified of each node that is seen, with its interruption before and now, while the table is locked. Nil: nobody is.
 	// It is set before the first node comes.
-	Announced func(before, now *plan.Doom)
+	Announced func(before, now *plan.Interruption)
 
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
 	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known about the nodes that may come
@@ -37,9 +37,9 @@ type Table struct {
 
 // nodeFacts are replaced, never changed.
 type nodeFacts struct {
-	labels map[string]string
-	doom   *plan.Doom // nil: it stays
-	start  nodeStart
+	labels       map[string]string
+	interruption *plan.Interruption // nil: it stays
+	start        nodeStart
 }
 
 // NewTable returns a table without nodes.
@@ -58,28 +58,28 @@ func (t *Table) labelled() iter.Seq2[string, map[string]string] {
 	}
 }
 
-// Set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it
+// Set takes in a node, and returns the labels that it had before; nil: it is new. An interruption that stands keeps the time at which it
 // was first heard of.
 func (t *Table) Set(node *corev1.Node, in *Interruptions, now time.Time) (before map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	doom := in.Of(node, now)
+	interruption := in.Of(node, now)
 	known := t.known[node.Name]
-	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
-		doom = known.doom
+	if known != nil && interruption != nil && known.interruption != nil && known.interruption.Notice == interruption.Notice {
+		interruption = known.interruption
 	}
-	var doomed *plan.Doom
+	var interrupted *plan.Interruption
 	if known != nil {
-		before, doomed = known.labels, known.doom
+		before, interrupted = known.labels, known.interruption
 	}
 	if t.Announced != nil {
-		t.Announced(doomed, doom)
+		t.Announced(interrupted, interruption)
 	}
 	if known == nil || !maps.Equal(before, node.Labels) {
 		t.generation.Add(1)
 		t.Census.Replace(before, node.Labels)
 	}
-	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom, start: startOf(node)}
+	t.known[node.Name] = &nodeFacts{labels: node.Labels, interruption: interruption, start: startOf(node)}
 	delete(t.gone, node.Name)
 	return before
 }
@@ -95,8 +95,8 @@ func (t *Table) Remove(name string, now time.Time) {
 	delete(t.known, name)
 	t.generation.Add(1)
 	t.Census.Replace(known.labels, nil)
-	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
-	t.gone[name] = &nodeFacts{labels: known.labels, doom: &plan.Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.interruption.Since) > goneFor })
+	t.gone[name] = &nodeFacts{labels: known.labels, interruption: &plan.Interruption{Node: name, Notice: noticeGone, Since: now, Gone: true}}
 }
 
 // LabelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.
@@ -108,10 +108,10 @@ func (t *Table) LabelsOf(name string) (map[string]string, bool) {
 	return f.labels, true
 }
 
-// DoomOf returns the doom of a node; nil when it stays, or is not known: its pods may be seen before it is.
-func (t *Table) DoomOf(name string) *plan.Doom {
+// InterruptionOf returns the interruption of a node; nil when it stays, or is not known: its pods may be seen before it is.
+func (t *Table) InterruptionOf(name string) *plan.Interruption {
 	if f := t.find(name); f != nil {
-		return f.doom
+		return f.interruption
 	}
 	return nil
 }

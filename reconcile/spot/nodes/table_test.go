@@ -15,37 +15,37 @@ func TestTheNodeTableKnowsWhichNodesGoAndWhichHaveGone(t *testing.T) {
 	node := func(taints ...corev1.Taint) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
 	}
-	doomed := node(corev1.Taint{Key: "karpenter.sh/disrupted"})
+	interrupted := node(corev1.Taint{Key: "karpenter.sh/disrupted"})
 
-	if doom := table.DoomOf("n"); doom != nil {
-		t.Errorf("a node that was never seen is doomed: %+v", doom)
+	if interruption := table.InterruptionOf("n"); interruption != nil {
+		t.Errorf("a node that was never seen is interrupted: %+v", interruption)
 	}
 	table.Set(node(), &known, start)
-	if doom := table.DoomOf("n"); doom != nil {
-		t.Errorf("a node that stays is doomed: %+v", doom)
+	if interruption := table.InterruptionOf("n"); interruption != nil {
+		t.Errorf("a node that stays is interrupted: %+v", interruption)
 	}
-	table.Set(doomed, &known, start)
-	first := table.DoomOf("n")
-	table.Set(doomed, &known, start.Add(time.Minute))
-	if first == nil || table.DoomOf("n") != first {
-		t.Errorf("a doom that stands is told anew: %+v, then %+v", first, table.DoomOf("n"))
+	table.Set(interrupted, &known, start)
+	first := table.InterruptionOf("n")
+	table.Set(interrupted, &known, start.Add(time.Minute))
+	if first == nil || table.InterruptionOf("n") != first {
+		t.Errorf("an interruption that stands is told anew: %+v, then %+v", first, table.InterruptionOf("n"))
 	}
 	table.Set(node(), &known, start)
-	if doom := table.DoomOf("n"); doom != nil {
-		t.Errorf("the notice was taken back, and the node is doomed: %+v", doom)
+	if interruption := table.InterruptionOf("n"); interruption != nil {
+		t.Errorf("the notice was taken back, and the node is interrupted: %+v", interruption)
 	}
 
 	table.Remove("n", start)
-	doom := table.DoomOf("n")
-	if doom == nil || !doom.Gone || doom.Notice != noticeGone {
-		t.Errorf("a node that has gone: %+v", doom)
+	interruption := table.InterruptionOf("n")
+	if interruption == nil || !interruption.Gone || interruption.Notice != noticeGone {
+		t.Errorf("a node that has gone: %+v", interruption)
 	}
 	if got, ok := table.LabelsOf("n"); !ok || got["karpenter.sh/capacity-type"] != "spot" {
 		t.Errorf("the capacity labels of a node that has gone: %v", got)
 	}
 	table.Set(node(), &known, start)
-	if doom := table.DoomOf("n"); doom != nil {
-		t.Errorf("a node that came back is doomed: %+v", doom)
+	if interruption := table.InterruptionOf("n"); interruption != nil {
+		t.Errorf("a node that came back is interrupted: %+v", interruption)
 	}
 
 	table.Remove("n", start)

@@ -30,7 +30,7 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 			case pod.DoNotDisrupt:
 				pl.protect(pod)
 			case pod.Slot == NoSlot: // it gets one first
-			case room > 0 && pl.leave(o, pod, PurposeAdvisory, doomReason(pod)):
+			case room > 0 && pl.leave(o, pod, PurposeAdvisory, interruptionReason(pod)):
 				room--
 				started++
 				continue
@@ -75,7 +75,7 @@ func (pl *planner) roomForAdvised(o *ownerPods, capacityType capacity.Type, repl
 		return 0
 	}
 	t := pl.traffic(o, capacity.Unknown)
-	room := min(pl.budget(o, capacityType), pl.limit(o)-len(o.doomed)-t.moving())
+	room := min(pl.budget(o, capacityType), pl.limit(o)-len(o.interrupted)-t.moving())
 	if room <= 0 {
 		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "moved replicas must become ready first")
 	}

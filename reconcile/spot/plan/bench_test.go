@@ -23,13 +23,13 @@ func BenchmarkPlan(b *testing.B) {
 			{"converged", 70, func(*plan.Observed, *plan.Settings) {}},
 			{"moving", 10, func(*plan.Observed, *plan.Settings) {}},
 			{"releasing", 10, func(_ *plan.Observed, s *plan.Settings) { s.Strategy = policy.StrategyRelease }},
-			{"unstamped", 70, func(o *plan.Observed, _ *plan.Settings) {
+			{"unassigned", 70, func(o *plan.Observed, _ *plan.Settings) {
 				for i := range o.Pods {
 					o.Pods[i].Slot = plan.NoSlot
 				}
 			}},
-			{"doomed", 70, func(o *plan.Observed, _ *plan.Settings) {
-				plantest.DoomSlots(o.Pods, plan.Doom{Node: "n"}, spottest.UpTo(len(o.Pods)/2)...)
+			{"interrupted", 70, func(o *plan.Observed, _ *plan.Settings) {
+				plantest.InterruptSlots(o.Pods, plan.Interruption{Node: "n"}, spottest.UpTo(len(o.Pods)/2)...)
 			}},
 			{"dry", 70, func(o *plan.Observed, _ *plan.Settings) {
 				o.Owners[0].DrySince = spottest.Epoch

@@ -63,7 +63,7 @@ func (pl *planner) replacePending(o *ownerPods, capacityType capacity.Type, most
 		case pl.urgent.pending >= maxUrgent:
 			pl.recheck(pl.now.Add(time.Second))
 			return
-		case pl.evict(pod, PurposeDrought, why):
+		case pl.evict(pod, PurposeInsufficientCapacity, why):
 			pl.urgent.pending++
 			most--
 		}

@@ -21,8 +21,8 @@ func Explain(replicas int, p *policy.Policy, r *Result) []string {
 	if r.Pending > 0 {
 		have += fmt.Sprintf("; %s not ready", phrase.Count(r.Pending, "of them is", "of them are"))
 	}
-	if r.Doomed > 0 {
-		have += fmt.Sprintf("; %s on nodes being terminated", phrase.Count(r.Doomed, "more pod runs", "more pods run"))
+	if r.Interrupted > 0 {
+		have += fmt.Sprintf("; %s on nodes being terminated", phrase.Count(r.Interrupted, "more pod runs", "more pods run"))
 	}
 	if r.Advised > 0 {
 		have += fmt.Sprintf("; %s on nodes at risk of interruption", phrase.Count(r.Advised, "of them is", "of them are"))

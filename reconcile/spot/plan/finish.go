@@ -80,7 +80,7 @@ func servingOnDemand(pods []*Pod) int {
 func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	switch {
 	case pl.lastMinute(pod):
-		pl.evict(pod, PurposeFinish, doomReason(pod))
+		pl.evict(pod, PurposeFinish, interruptionReason(pod))
 	case pl.overdue(pod):
 		pl.evict(pod, PurposeFinish, "it was released at "+pod.Released.At.UTC().Format(time.RFC3339)+", and is evicted at "+pod.Released.Until.UTC().Format(time.RFC3339))
 	case standsIn:
@@ -138,7 +138,7 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 			first = at
 		}
 	}
-	if missing := o.Replicas - len(o.alive) - len(o.doomed); missing > 0 {
+	if missing := o.Replicas - len(o.alive) - len(o.interrupted); missing > 0 {
 		if until := when.Later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
 			all, onDemand = missing, missing
 			pl.recheck(until)
@@ -156,7 +156,7 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 			onDemand++
 		}
 	}
-	for _, pod := range o.doomed {
+	for _, pod := range o.interrupted {
 		if pod.Capacity == capacity.OnDemand && !pl.available(pod) {
 			onDemand++
 		}

@@ -43,9 +43,9 @@ func (t *table) beyond(n int) {
 	}
 }
 
-// doomedGoFirst gives pods on nodes that go slots behind all others: the owner counts them until they are gone, and one that shrinks
+// interruptedGoFirst gives pods on nodes that go slots behind all others: the owner counts them until they are gone, and one that shrinks
 // meanwhile, which a budget or the time of a notice may let take a while, is to give up these and not what serves on.
-func (pl *planner) doomedGoFirst(o *ownerPods, t *table) {
+func (pl *planner) interruptedGoFirst(o *ownerPods, t *table) {
 	if pl.policy.Fleet.Replicas >= o.Replicas {
 		return
 	}
@@ -55,7 +55,7 @@ func (pl *planner) doomedGoFirst(o *ownerPods, t *table) {
 	}
 	used := map[int]bool{}
 	var homeless []*Pod
-	for _, pod := range o.doomed {
+	for _, pod := range o.interrupted {
 		if pod.Slot >= first && !used[pod.Slot] {
 			used[pod.Slot] = true
 		} else {
@@ -68,7 +68,7 @@ func (pl *planner) doomedGoFirst(o *ownerPods, t *table) {
 		}
 		used[first] = true
 		if _, going := pl.moving[pod.UID]; !going {
-			pl.stampPod(pod, first)
+			pl.assignSlot(pod, first)
 		}
 	}
 }

@@ -29,10 +29,10 @@ func mixUnder(s policy.FleetSplit) policy.Mix {
 	return p.Mix()
 }
 
-// stamped does what a plan says about slots.
-func stamped(pods []plan.Pod, r *plan.Result) []plan.Pod {
+// assigned does what a plan says about slots.
+func assigned(pods []plan.Pod, r *plan.Result) []plan.Pod {
 	pods = slices.Clone(pods)
-	for _, s := range r.Stamps {
+	for _, s := range r.Assignments {
 		for i := range pods {
 			if pods[i].UID == s.Pod {
 				pods[i].Slot = s.Slot
@@ -86,16 +86,16 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 			if len(r.Evictions)+len(r.Releases) > 0 {
 				t.Errorf("pods are moved while the number of replicas is about to change: %v", plantest.Names(r.Evictions))
 			}
-			pods = stamped(pods, &r)
-			if again := plan.Plan(plantest.ObservedOf(pods, test.before.Replicas), pol, plantest.DefaultSettings, spottest.Epoch); len(again.Stamps)+len(again.Evictions) > 0 {
-				t.Errorf("it does not come to rest: stamps %v, evictions %v", again.Stamps, plantest.Names(again.Evictions))
+			pods = assigned(pods, &r)
+			if again := plan.Plan(plantest.ObservedOf(pods, test.before.Replicas), pol, plantest.DefaultSettings, spottest.Epoch); len(again.Assignments)+len(again.Evictions) > 0 {
+				t.Errorf("it does not come to rest: assignments %v, evictions %v", again.Assignments, plantest.Names(again.Evictions))
 			}
 			pods = shrunk(pods, test.after.Replicas)
 			if got := typesOf(pods); got != test.want {
 				t.Errorf("%s stay, want %s", got, test.want)
 			}
-			if after := plan.Plan(plantest.ObservedOf(pods, test.after.Replicas), pol, plantest.DefaultSettings, spottest.Epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != plan.StateConverged {
-				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, plantest.Names(after.Evictions))
+			if after := plan.Plan(plantest.ObservedOf(pods, test.after.Replicas), pol, plantest.DefaultSettings, spottest.Epoch); len(after.Assignments)+len(after.Evictions) > 0 || after.State != plan.StateConverged {
+				t.Errorf("afterwards it is %s: assignments %v, evictions %v", after.State, after.Assignments, plantest.Names(after.Evictions))
 			}
 		})
 	}
@@ -105,11 +105,11 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 func TestAWorkloadThatShrinksGivesUpPodsOfNodesThatGoFirst(t *testing.T) {
 	before, after := splitOf(10, 3), splitOf(6, 3)
 	pods := plantest.Replicas(before.Replicas, mixUnder(before))
-	doomed := map[types.UID]bool{}
+	interrupted := map[types.UID]bool{}
 	for i := range pods {
 		if pods[i].Slot >= 3 && pods[i].Slot < 7 { // the youngest stay
-			doomed[pods[i].UID] = true
-			pods[i].Doom = &plan.Doom{Node: "n", Notice: "taken back", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}
+			interrupted[pods[i].UID] = true
+			pods[i].Interruption = &plan.Interruption{Node: "n", Notice: "taken back", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}
 		}
 		pods[i].Budgets = []int{0}
 	}
@@ -120,12 +120,12 @@ func TestAWorkloadThatShrinksGivesUpPodsOfNodesThatGoFirst(t *testing.T) {
 	}
 	pol := underFleet(after.Replicas, after.OnDemand)
 	r := plan.Plan(observe(), pol, plantest.DefaultSettings, spottest.Epoch)
-	pods = stamped(pods, &r)
-	if again := plan.Plan(observe(), pol, plantest.DefaultSettings, spottest.Epoch); len(again.Stamps) > 0 {
-		t.Errorf("it does not come to rest: %v", again.Stamps)
+	pods = assigned(pods, &r)
+	if again := plan.Plan(observe(), pol, plantest.DefaultSettings, spottest.Epoch); len(again.Assignments) > 0 {
+		t.Errorf("it does not come to rest: %v", again.Assignments)
 	}
 	for _, pod := range shrunk(pods, after.Replicas) {
-		if doomed[pod.UID] {
+		if interrupted[pod.UID] {
 			t.Errorf("%s stays on a node that goes", pod.Name)
 		}
 	}
@@ -139,7 +139,7 @@ func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
 	if len(r.Evictions) > 0 {
 		t.Errorf("pods are moved while the number of replicas is about to change: %v", plantest.Names(r.Evictions))
 	}
-	pods = stamped(pods, &r)
+	pods = assigned(pods, &r)
 	taken := map[int]bool{}
 	for i := range pods {
 		taken[pods[i].Slot] = true
@@ -181,7 +181,7 @@ func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
 	o := plantest.ObservedOf(pods, 6)
 	o.Ordinals = true
 	r := plan.Plan(o, underFleet(4, 2), plantest.DefaultSettings, spottest.Epoch)
-	if len(r.Stamps)+len(r.Evictions) > 0 {
-		t.Errorf("stamps %v, evictions %v", r.Stamps, plantest.Names(r.Evictions))
+	if len(r.Assignments)+len(r.Evictions) > 0 {
+		t.Errorf("assignments %v, evictions %v", r.Assignments, plantest.Names(r.Evictions))
 	}
 }

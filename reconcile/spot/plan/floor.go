@@ -18,8 +18,8 @@ func (pl *planner) countFloor() {
 	missing := pl.Replicas
 	for i := range pl.owners {
 		o := &pl.owners[i]
-		missing -= len(o.alive) + len(o.doomed)
-		for _, pods := range [][]*Pod{o.alive, o.doomed} {
+		missing -= len(o.alive) + len(o.interrupted)
+		for _, pods := range [][]*Pod{o.alive, o.interrupted} {
 			for _, pod := range pods {
 				if pod.Capacity == capacity.OnDemand {
 					f.expected++
@@ -80,13 +80,13 @@ func (pl *planner) available(pod *Pod) bool {
 // pressing reports whether a pod's node goes so soon that its pods are replaced all at once, or has gone; else it asks for another
 // plan when it does.
 func (pl *planner) pressing(pod *Pod) bool {
-	if pod.Doom == nil || pod.Doom.EffectiveWeight() != WeightDeadline {
+	if pod.Interruption == nil || pod.Interruption.EffectiveWeight() != WeightDeadline {
 		return false
 	}
-	if pod.Doom.Gone || pod.Doom.By.IsZero() {
+	if pod.Interruption.Gone || pod.Interruption.By.IsZero() {
 		return true
 	}
-	at := pod.Doom.By.Add(-DoomUrgent)
+	at := pod.Interruption.By.Add(-InterruptionUrgent)
 	pl.recheck(at)
 	return !pl.now.Before(at)
 }

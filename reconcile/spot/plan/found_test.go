@@ -22,13 +22,13 @@ func TestMovesAndAdviceOfOnePlanKeepTheLimitBesideStandIns(t *testing.T) {
 		case 2:
 			pods[i].Capacity = capacity.Spot
 		case 0, 4, 6, 9, 10:
-			pods[i].Doom = &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}
+			pods[i].Interruption = &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}
 		default: // moves go at full pace
 			pods[i].Moved, pods[i].Created, pods[i].UnreadySince = true, spottest.Epoch.Add(-30*time.Second), spottest.Epoch.Add(-30*time.Second)
 		}
 	}
 	standIn := pods[9]
-	standIn.Name, standIn.UID, standIn.Capacity, standIn.Hash, standIn.Doom = "web-old", "old", capacity.Spot, plan.ReleasedHash("abc"), &plan.Doom{Node: "o"}
+	standIn.Name, standIn.UID, standIn.Capacity, standIn.Hash, standIn.Interruption = "web-old", "old", capacity.Spot, plan.ReleasedHash("abc"), &plan.Interruption{Node: "o"}
 	standIn.Released = &plan.Released{Owner: spottest.OwnerUID, Hash: "abc", For: plan.PurposeInterruption, At: spottest.Epoch.Add(-40 * time.Second)}
 	settings := plan.Settings{MaxMoves: policy.MoveLimit{Count: 6}, Cooldown: 10 * time.Second, Strategy: policy.StrategyRelease}
 	r := plan.Plan(plantest.ObservedOf(append(pods, standIn), 12), spottest.PolicyOf(0, 0), settings, spottest.Epoch)

@@ -20,7 +20,7 @@ const BudgetAgain = 5 * time.Second
 func (pl *planner) leave(o *ownerPods, pod *Pod, purpose Purpose, why string) bool {
 	stands := pl.floorStands(pod)
 	switch {
-	case pl.releasable(pod) && (pl.settings.Strategy == policy.StrategyRelease || purpose == PurposeAdvisory || (!stands && pod.Doom != nil)):
+	case pl.releasable(pod) && (pl.settings.Strategy == policy.StrategyRelease || purpose == PurposeAdvisory || (!stands && pod.Interruption != nil)):
 		return pl.release(o, pod, purpose, why)
 	case !stands && !pl.floorYields(pod):
 		pl.hold(pod, WaitReplacement)
@@ -66,10 +66,10 @@ func (pl *planner) noteStrategy() {
 // lastMinute reports whether the pod's node goes so soon that the pod has to end now to end in order; else it asks for another
 // plan when it does.
 func (pl *planner) lastMinute(pod *Pod) bool {
-	if pod.Doom == nil || pod.Doom.By.IsZero() {
+	if pod.Interruption == nil || pod.Interruption.By.IsZero() {
 		return false
 	}
-	last := pod.Doom.By.Add(-DoomMargin)
+	last := pod.Interruption.By.Add(-InterruptionMargin)
 	pl.recheck(last)
 	return !pl.now.Before(last)
 }
@@ -82,7 +82,7 @@ func (pl *planner) evict(pod *Pod, purpose Purpose, why string) bool {
 	pl.floor.count(pl, pod, -1)
 	pl.take(pod, purpose)
 	e := Eviction{Pod: pod.UID, Name: pod.Name, Owner: pod.Owner, From: pod.Capacity, Ready: pod.Ready, For: purpose, Why: why}
-	if purpose == PurposeDrought {
+	if purpose == PurposeInsufficientCapacity {
 		e.Version = pod.Version
 	}
 	pl.result.Evictions = append(pl.result.Evictions, e)
@@ -158,17 +158,17 @@ func (pl *planner) tellPods() {
 	for i := range pl.result.Releases {
 		going[pl.result.Releases[i].Pod] = pl.result.Releases[i].Why
 	}
-	if len(going)+len(pl.held)+pl.result.Doomed+pl.result.Advised+pl.result.Released == 0 {
+	if len(going)+len(pl.held)+pl.result.Interrupted+pl.result.Advised+pl.result.Released == 0 {
 		return
 	}
 	for i := range pl.Pods {
 		pod := &pl.Pods[i]
 		why, leaves := going[pod.UID]
 		held := pl.held[pod.UID]
-		if pod.Finished || (!leaves && held == "" && (pod.Doom == nil && pod.Released == nil || !pod.Alive())) {
+		if pod.Finished || (!leaves && held == "" && (pod.Interruption == nil && pod.Released == nil || !pod.Alive())) {
 			continue
 		}
-		p := PodPlan{Pod: pod.UID, Name: pod.Name, Doomed: pod.Leaving(), Released: pod.Released != nil, Going: leaves, Waits: held}
+		p := PodPlan{Pod: pod.UID, Name: pod.Name, Interrupted: pod.Leaving(), Released: pod.Released != nil, Going: leaves, Waits: held}
 		switch {
 		case leaves:
 			p.Reason = why
@@ -177,7 +177,7 @@ func (pl *planner) tellPods() {
 		case pod.Released != nil:
 			p.Reason = "serves until its replacement is ready"
 		default:
-			p.Reason = doomReason(pod)
+			p.Reason = interruptionReason(pod)
 		}
 		pl.result.Pods = append(pl.result.Pods, p)
 	}

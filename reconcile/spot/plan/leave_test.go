@@ -97,14 +97,14 @@ func TestARefusalIsAWaitAndSoIsACeiling(t *testing.T) {
 	}
 }
 
-func TestAPausedWorkloadIsStampedAndNotMoved(t *testing.T) {
+func TestAPausedWorkloadIsAssignedSlotsAndNotMoved(t *testing.T) {
 	s := manyMoves
 	s.Paused = true
 	o := budgeted()
 	o.Pods[3].Slot = plan.NoSlot
-	plantest.DoomSlots(o.Pods, plan.Doom{Node: "n"}, 1)
+	plantest.InterruptSlots(o.Pods, plan.Interruption{Node: "n"}, 1)
 	r := plan.Plan(o, spottest.PolicyOf(0, 0), s, spottest.Epoch)
-	if len(r.Evictions)+len(r.Releases) > 0 || len(r.Stamps) == 0 || r.State != plan.StateWaiting || plantest.WaitOf(&r, plan.WaitPaused) == nil {
+	if len(r.Evictions)+len(r.Releases) > 0 || len(r.Assignments) == 0 || r.State != plan.StateWaiting || plantest.WaitOf(&r, plan.WaitPaused) == nil {
 		t.Errorf("%+v", r)
 	}
 	if r := plan.Plan(plantest.ObservedOf(plantest.Replicas(4, spottest.SpotOnly), 4), spottest.PolicyOf(100, 0), s, spottest.Epoch); r.State != plan.StateConverged || len(r.Notes) != 1 {
@@ -119,13 +119,13 @@ func TestReadOnlyModeSaysWhoseItIs(t *testing.T) {
 	if r.State != plan.StateReadOnly || !strings.HasSuffix(r.Reason, "namespace shop is in read-only mode") || plantest.WaitOf(&r, plan.WaitReadOnly) == nil {
 		t.Errorf("%+v", r)
 	}
-	o := plantest.ObservedOf(plantest.DoomSlots(plantest.Replicas(4, spottest.SpotOnly), plan.Doom{Node: "n"}, 1), 4)
+	o := plantest.ObservedOf(plantest.InterruptSlots(plantest.Replicas(4, spottest.SpotOnly), plan.Interruption{Node: "n"}, 1), 4)
 	if r := plan.Plan(o, spottest.PolicyOf(100, 0), s, spottest.Epoch); r.State != plan.StateReadOnly || len(r.Evictions) > 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
+func TestPodsAreAssignedSlotsOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 	for _, percent := range []int{10, 30, 100} {
 		o := plantest.ObservedOf(plantest.Replicas(20, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 20)
 		for i := range o.Pods { // moves are at full pace
@@ -136,18 +136,18 @@ func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 			t.Fatalf("%d%%: %d evictions", percent, len(r.Evictions))
 		}
 		for i := range o.Pods {
-			for _, s := range r.Stamps {
+			for _, s := range r.Assignments {
 				if s.Pod == o.Pods[i].UID {
 					o.Pods[i].Slot, o.Pods[i].DeletionCost = s.Slot, s.DeletionCost
 				}
 			}
 			o.Pods[i].Evicted = slices.Contains(plantest.Names(r.Evictions), o.Pods[i].Name)
 		}
-		if r := plan.Plan(o, spottest.PolicyOf(percent, 1), manyMoves, spottest.Epoch); len(r.Stamps) > 0 {
-			t.Errorf("%d%%: %+v", percent, r.Stamps)
+		if r := plan.Plan(o, spottest.PolicyOf(percent, 1), manyMoves, spottest.Epoch); len(r.Assignments) > 0 {
+			t.Errorf("%d%%: %+v", percent, r.Assignments)
 		}
 	}
-	if r := plan.Plan(dryPods(), spottest.PolicyOf(70, 0), manyMoves, spottest.Epoch); len(r.Evictions) != 6 || len(r.Stamps) > 0 {
-		t.Errorf("drought: %d evictions, stamps %+v", len(r.Evictions), r.Stamps)
+	if r := plan.Plan(dryPods(), spottest.PolicyOf(70, 0), manyMoves, spottest.Epoch); len(r.Evictions) != 6 || len(r.Assignments) > 0 {
+		t.Errorf("drought: %d evictions, assignments %+v", len(r.Evictions), r.Assignments)
 	}
 }

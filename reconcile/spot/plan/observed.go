@@ -32,7 +32,7 @@ type Settings struct {
 	ReadOnly bool
 	// ReadOnlyBy says what is in read-only mode; empty: the hub.
 	ReadOnlyBy string
-	// Paused moves nothing of the workload, whatever for: no eviction and no release. Slots are still stamped, and new pods
+	// Paused moves nothing of the workload, whatever for: no eviction and no release. Slots are still assigned, and new pods
 	// are placed.
 	Paused bool
 	// PausedBy says what is paused; empty: the workload.
@@ -71,7 +71,7 @@ type Observed struct {
 	// BudgetsUnknown says that the PodDisruptionBudgets cannot be read.
 	BudgetsUnknown bool
 	// NoRelease says why pods cannot be released, such as "Service shop/web selects pod-template-hash"; empty: they can. It is
-	// looked at where the strategy is to release, and where a pod has a Doom: the floor is released whatever the strategy.
+	// looked at where the strategy is to release, and where a pod has a Interruption: the floor is released whatever the strategy.
 	NoRelease string
 }
 
@@ -139,18 +139,18 @@ type Reservation struct {
 }
 
 // Result is what a workload needs now, and what to tell people about it. The shell first does the Evictions and Releases
-// that are not for the mix, which depend on nothing, then the Stamps, and then moves for the mix.
+// that are not for the mix, which depend on nothing, then the Assignments, and then moves for the mix.
 type Result struct {
 	State State
 	// Reason is a sentence that says why the state is what it is.
 	Reason string
 	// SpotWanted + OnDemandWanted = Replicas.
 	SpotWanted, OnDemandWanted int
-	// SpotActual, OnDemandActual and UnknownActual count the pods that are supply by capacity type, which doomed and released
+	// SpotActual, OnDemandActual and UnknownActual count the pods that are supply by capacity type, which interrupted and released
 	// ones are not; Pending those of them that are not ready, and Advised those on nodes that may go.
 	SpotActual, OnDemandActual, UnknownActual, Pending, Advised int
-	// Doomed and Released count pods that run and are no supply any more. A pod that is both counts as released.
-	Doomed, Released int
+	// Interrupted and Released count pods that run and are no supply any more. A pod that is both counts as released.
+	Interrupted, Released int
 	// Unprotected says that no disruption budget keeps others, such as an autoscaler that drains a node, from the floor.
 	Unprotected bool
 	// Contradiction is what keeps replicas from the capacity type where they belong, whatever the hub does.
@@ -161,8 +161,8 @@ type Result struct {
 	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
 	// a [Ceiling]. Released pods that only wait for a disruption window, and what is stuck, are not on the move.
 	Moving int
-	// Stamps give pods their slots. They come before moves for the mix.
-	Stamps []Stamp
+	// Assignments give pods their slots. They come before moves for the mix.
+	Assignments []Assignment
 	// Releases take pods out of their ReplicaSets, which make replacements while the pods go on serving.
 	Releases []Release
 	// Evictions may start now, in this order: what is urgent first, then what ends releases, then moves for the mix.
@@ -177,8 +177,8 @@ type Result struct {
 	Notes []string
 }
 
-// Stamp gives a pod another slot. It moves nothing.
-type Stamp struct {
+// Assignment gives a pod another slot. It moves nothing.
+type Assignment struct {
 	Pod  types.UID
 	Name string
 	Slot int
@@ -193,8 +193,8 @@ type Purpose string
 const (
 	// PurposeMove moves a replica for the mix. Windows, cool-downs, the limit of moves and ceilings hold.
 	PurposeMove Purpose = "move"
-	// PurposeDrought replaces a pod that waits for capacity that has no room.
-	PurposeDrought Purpose = "drought"
+	// PurposeInsufficientCapacity replaces a pod that waits for capacity that has no room.
+	PurposeInsufficientCapacity Purpose = "insufficient-capacity"
 	// PurposeInterruption replaces a pod whose node goes or has gone.
 	PurposeInterruption Purpose = "interruption"
 	// PurposeFinish ends a release: the replacement is ready, or the pod stands in for nobody any more.
@@ -204,7 +204,7 @@ const (
 )
 
 // Urgent reports whether the purpose ignores disruption windows, cool-downs and ceilings.
-func (p Purpose) Urgent() bool { return p == PurposeDrought || p == PurposeInterruption }
+func (p Purpose) Urgent() bool { return p == PurposeInsufficientCapacity || p == PurposeInterruption }
 
 // Paced reports whether disruption windows, cool-downs, the limit of moves and ceilings hold for the purpose.
 func (p Purpose) Paced() bool { return p == PurposeMove || p == PurposeAdvisory }
@@ -279,8 +279,8 @@ type Wait struct {
 type PodPlan struct {
 	Pod  types.UID
 	Name string
-	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet and serves until its replacement is ready.
-	Doomed, Released bool
+	// Interrupted: its node goes for certain, or has gone. Released: it has left its ReplicaSet and serves until its replacement is ready.
+	Interrupted, Released bool
 	// Going: this plan evicts or releases it.
 	Going bool
 	// Waits is the kind of wait that keeps it from going; empty: none.

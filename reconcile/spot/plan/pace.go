@@ -36,15 +36,15 @@ func (pl *planner) limitTo(o *ownerPods, to capacity.Type) int {
 func (pl *planner) budget(o *ownerPods, to capacity.Type) int {
 	limit := pl.limitTo(o, to)
 	t := pl.traffic(o, to.Other())
-	n := min(limit, pl.proven(o, to)+1) - len(o.doomed) - t.moving() - max(t.stuck-limit, 0)
+	n := min(limit, pl.proven(o, to)+1) - len(o.interrupted) - t.moving() - max(t.stuck-limit, 0)
 	if pl.now.Before(pl.last.Add(pl.settings.Cooldown)) {
 		n = min(n, limit-pl.recent(o))
 	}
 	return n
 }
 
-// paceOfDoomed returns how many replicas of nodes that go at no known time may be replaced now.
-func (pl *planner) paceOfDoomed(o *ownerPods) int {
+// paceOfInterrupted returns how many replicas of nodes that go at no known time may be replaced now.
+func (pl *planner) paceOfInterrupted(o *ownerPods) int {
 	limit := pl.limit(o)
 	t := pl.traffic(o, capacity.Unknown)
 	return limit - t.moving() - max(t.stuck-limit, 0)
@@ -76,8 +76,8 @@ func (pl *planner) proven(o *ownerPods, to capacity.Type) int {
 // or leave by this plan. Creation times are whole seconds.
 func (pl *planner) recent(o *ownerPods) int {
 	since := pl.now.Add(-pl.settings.Cooldown).Truncate(time.Second)
-	came, released := max(o.Replicas-len(o.alive)-len(o.doomed), 0), 0
-	for _, pods := range [...][]*Pod{o.alive, o.doomed} {
+	came, released := max(o.Replicas-len(o.alive)-len(o.interrupted), 0), 0
+	for _, pods := range [...][]*Pod{o.alive, o.interrupted} {
 		for _, pod := range pods {
 			if _, going := pl.moving[pod.UID]; going || !pod.Created.Before(since) {
 				came++
@@ -92,7 +92,7 @@ func (pl *planner) recent(o *ownerPods) int {
 	return max(came, released)
 }
 
-// traffic is what is on the move of an owner, doomed pods aside: pods that are going away, released ones included, and, mostly the
+// traffic is what is on the move of an owner, interrupted pods aside: pods that are going away, released ones included, and, mostly the
 // same ones seen from the other end, replicas that are missing or not available yet. Beside them are those that leave by this
 // plan. Stuck ones do not come up.
 type traffic struct{ going, coming, leaving, stuck int }
@@ -102,7 +102,7 @@ func (t *traffic) moving() int { return max(t.going, t.coming) + t.leaving }
 // traffic counts what is on the move. Pods that are not available where they should leave, if that is anywhere, are no obstacle:
 // they are the first to go.
 func (pl *planner) traffic(o *ownerPods, from capacity.Type) traffic {
-	t := traffic{going: o.standIns() + len(pl.orphans), coming: max(o.Replicas-len(o.alive)-len(o.doomed), 0)}
+	t := traffic{going: o.standIns() + len(pl.orphans), coming: max(o.Replicas-len(o.alive)-len(o.interrupted), 0)}
 	for _, pod := range o.dying {
 		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
 			t.going++

@@ -48,7 +48,7 @@ func Plan(o Observed, p policy.Policy, s Settings, now time.Time) Result {
 		pl.noteProtection()
 		pl.tellSpread()
 	}
-	pl.stamp()
+	pl.assignSlots()
 	pl.settle()
 	return pl.result
 }
@@ -90,10 +90,10 @@ type planner struct {
 // ownerPods is an owner with its pods; finished pods are in none of the lists.
 type ownerPods struct {
 	*Owner
-	alive    []*Pod // supply, in the order of their slots; see byAge for equal ones
-	doomed   []*Pod // alive on nodes that go for certain
-	released []*Pod // alive, and not the owner's any more
-	dying    []*Pod // being deleted, or evicted by us
+	alive       []*Pod // supply, in the order of their slots; see byAge for equal ones
+	interrupted []*Pod // alive on nodes that go for certain
+	released    []*Pod // alive, and not the owner's any more
+	dying       []*Pod // being deleted, or evicted by us
 
 	victims map[capacity.Type]orderOfVictims // as far as they were asked for; see victimOrder
 
@@ -125,7 +125,7 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 		case pod.Released != nil:
 			pl.owners[at].released = append(pl.owners[at].released, pod)
 		case pod.Leaving():
-			pl.owners[at].doomed = append(pl.owners[at].doomed, pod)
+			pl.owners[at].interrupted = append(pl.owners[at].interrupted, pod)
 		default:
 			pl.owners[at].alive = append(pl.owners[at].alive, pod)
 		}
@@ -164,7 +164,7 @@ func (pl *planner) tell() {
 				r.Pending++
 			}
 		}
-		r.Doomed += len(o.doomed)
+		r.Interrupted += len(o.interrupted)
 		r.Released += len(o.released)
 	}
 }
@@ -177,7 +177,7 @@ func (pl *planner) movingOf(o *ownerPods) int {
 			coming++
 		}
 	}
-	missing := max(o.Replicas-len(o.alive)-len(o.doomed), 0)
+	missing := max(o.Replicas-len(o.alive)-len(o.interrupted), 0)
 	return max(o.standIns()+min(len(o.dying), missing), coming)
 }
 
@@ -193,8 +193,8 @@ func (pl *planner) settle() {
 		pl.settleReadOnly(wanted)
 	case pl.settings.Paused:
 		pl.settlePaused(wanted)
-	case r.State == StateConverged && len(r.Stamps) > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s a slot", phrase.Count(len(r.Stamps), "pod gets", "pods get"))
+	case r.State == StateConverged && len(r.Assignments) > 0:
+		pl.state(StateMoving, "every replica is where it belongs; %s a slot", phrase.Count(len(r.Assignments), "pod gets", "pods get"))
 	}
 	pl.recheckDoubts()
 	pl.tellPods()
@@ -212,7 +212,7 @@ func (pl *planner) recheckDoubts() {
 
 func (pl *planner) settleReadOnly(wanted int) {
 	r := &pl.result
-	r.Stamps, r.Releases, r.Evictions = nil, nil, nil
+	r.Assignments, r.Releases, r.Evictions = nil, nil, nil
 	by := pl.settings.ReadOnlyBy
 	if by == "" {
 		by = "the hub"
@@ -245,7 +245,7 @@ func (pl *planner) settlePaused(wanted int) {
 func (pl *planner) sole() *ownerPods {
 	var sole *ownerPods
 	for i := range pl.owners {
-		if o := &pl.owners[i]; o.Replicas > 0 || len(o.alive)+len(o.doomed) > 0 {
+		if o := &pl.owners[i]; o.Replicas > 0 || len(o.alive)+len(o.interrupted) > 0 {
 			if sole != nil {
 				return nil
 			}

@@ -21,7 +21,7 @@ func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 100, Managed: true})
 	pods[0].Slot = plan.NoSlot
 	r := plan.Plan(plantest.ObservedOf(pods, 4), p, plantest.DefaultSettings, spottest.Epoch)
-	if r.State != plan.StateInvalid || len(r.Stamps)+len(r.Evictions) > 0 || r.SpotActual != 4 || r.OnDemandWanted != 4 {
+	if r.State != plan.StateInvalid || len(r.Assignments)+len(r.Evictions) > 0 || r.SpotActual != 4 || r.OnDemandWanted != 4 {
 		t.Errorf("%+v", r)
 	}
 	for _, part := range []string{spottest.DefaultKeys.SpotPercentage(), `"most"`, "a whole number from 0 to 100, with or without %"} {
@@ -36,11 +36,11 @@ func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[3].Slot, pods[3].DeletionCost = plan.NoSlot, ""
 	r := plan.Plan(plantest.ObservedOf(pods, 4), policy.Policy{}, plantest.DefaultSettings, spottest.Epoch)
-	want := []plan.Stamp{{Pod: "3", Name: "web-3", Slot: 3}} // a slot, so that it is seen, and no order in which to go
+	want := []plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3}} // a slot, so that it is seen, and no order in which to go
 	if r.State != plan.StateUnmanaged || len(r.Evictions) > 0 || r.SpotActual != 2 || r.OnDemandActual != 2 {
 		t.Errorf("%+v", r)
 	}
-	if diff := cmp.Diff(want, r.Stamps); diff != "" {
+	if diff := cmp.Diff(want, r.Assignments); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -180,7 +180,7 @@ func TestReadOnlyPlansNothingThatWrites(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 100, Managed: true})
 	pods[1].Slot = plan.NoSlot
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(0, 0), s, spottest.Epoch)
-	if r.State != plan.StateReadOnly || len(r.Stamps)+len(r.Evictions) > 0 || !strings.Contains(r.Reason, "4 replicas should move") {
+	if r.State != plan.StateReadOnly || len(r.Assignments)+len(r.Evictions) > 0 || !strings.Contains(r.Reason, "4 replicas should move") {
 		t.Errorf("%+v", r)
 	}
 	if r := plan.Plan(plantest.ObservedOf(plantest.Replicas(4, policy.Mix{Managed: true}), 4), spottest.PolicyOf(0, 0), s, spottest.Epoch); r.State != plan.StateConverged {
@@ -202,7 +202,7 @@ func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T)
 	if len(r.Evictions) != 0 || r.State != plan.StateWaiting {
 		t.Errorf("%+v", r)
 	}
-	if diff := cmp.Diff([]plan.Stamp{{Pod: "new1", Name: "web-1", Slot: 1, DeletionCost: ""}}, r.Stamps, cmp.FilterPath(func(p cmp.Path) bool {
+	if diff := cmp.Diff([]plan.Assignment{{Pod: "new1", Name: "web-1", Slot: 1, DeletionCost: ""}}, r.Assignments, cmp.FilterPath(func(p cmp.Path) bool {
 		return p.Last().String() == ".DeletionCost"
 	}, cmp.Ignore())); diff != "" {
 		t.Error(diff)
@@ -219,16 +219,16 @@ func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
 	stranger := o.Pods[0]
 	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", capacity.Spot
 	o.Pods = append(o.Pods, stranger)
-	if r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateConverged || len(r.Stamps) > 0 {
+	if r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateConverged || len(r.Assignments) > 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
+func TestADuplicateSlotIsMendedByAnAssignmentAlone(t *testing.T) {
 	pods := plantest.Replicas(6, policy.Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
 	pods[3].Slot, pods[3].DeletionCost = 1, policy.Mix{}.Cost(1)
 	r := plan.Plan(plantest.ObservedOf(pods, 6), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if diff := cmp.Diff([]plan.Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" || len(r.Evictions) > 0 {
+	if diff := cmp.Diff([]plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Assignments); diff != "" || len(r.Evictions) > 0 {
 		t.Errorf("%+v %s", r, diff)
 	}
 }
@@ -237,8 +237,8 @@ func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
 	pods := plantest.Replicas(6, policy.Mix{Percent: 50, Managed: true})
 	pods[2].Capacity, pods[3].Capacity = capacity.Spot, capacity.OnDemand
 	r := plan.Plan(plantest.ObservedOf(pods, 6), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	want := []plan.Stamp{{Pod: "2", Name: "web-2", Slot: 3, DeletionCost: "-3"}, {Pod: "3", Name: "web-3", Slot: 2, DeletionCost: "-2"}}
-	if diff := cmp.Diff(want, r.Stamps); diff != "" || len(r.Evictions) > 0 {
+	want := []plan.Assignment{{Pod: "2", Name: "web-2", Slot: 3, DeletionCost: "-3"}, {Pod: "3", Name: "web-3", Slot: 2, DeletionCost: "-2"}}
+	if diff := cmp.Diff(want, r.Assignments); diff != "" || len(r.Evictions) > 0 {
 		t.Errorf("%+v %s", r, diff)
 	}
 }
@@ -248,9 +248,9 @@ func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 	pods[4].Slot, pods[4].DeletionCost = 2, policy.Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
 	o := plantest.ObservedOf(pods, 6)
 	o.Owners[0].Accounting.Reserved = []plan.Reservation{{ID: "r", Slot: 4, Capacity: capacity.OnDemand, At: spottest.Epoch}}
-	for _, s := range plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch).Stamps {
+	for _, s := range plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch).Assignments {
 		if s.Slot == 4 {
-			t.Errorf("stamped with a promised slot: %+v", s)
+			t.Errorf("assigned with a promised slot: %+v", s)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
 	pods[1].DeletionCost = "1000"
 	pods[2].Slot, pods[2].DeletionCost = plan.NoSlot, "7"
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if diff := cmp.Diff([]plan.Stamp{{Pod: "2", Name: "web-2", Slot: 2}}, r.Stamps); diff != "" {
+	if diff := cmp.Diff([]plan.Assignment{{Pod: "2", Name: "web-2", Slot: 2}}, r.Assignments); diff != "" {
 		t.Error(diff)
 	}
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "2 pods have a deletion cost") {
@@ -268,11 +268,11 @@ func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
 	}
 }
 
-func TestAMissingDeletionCostIsStamped(t *testing.T) {
+func TestAMissingDeletionCostIsWritten(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[3].DeletionCost = ""
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if diff := cmp.Diff([]plan.Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" {
+	if diff := cmp.Diff([]plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Assignments); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -291,7 +291,7 @@ func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"db-7"}, plantest.Names(r.Evictions)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]plan.Stamp{{Pod: "1", Name: "db-4", Slot: 1}}, r.Stamps); diff != "" {
+	if diff := cmp.Diff([]plan.Assignment{{Pod: "1", Name: "db-4", Slot: 1}}, r.Assignments); diff != "" {
 		t.Error(diff)
 	}
 	o.Pods[0].Ready = false
@@ -306,7 +306,7 @@ func TestUnknownCapacityIsNeverMoved(t *testing.T) {
 		pods[i].Capacity = capacity.Unknown
 	}
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if r.State != plan.StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.UnknownActual != 4 {
+	if r.State != plan.StateWaiting || len(r.Evictions)+len(r.Assignments) > 0 || r.UnknownActual != 4 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -315,11 +315,11 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 	o := plantest.ObservedOf(plantest.Replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	o.Owners[0].Accounting.Unexplained = 1
 	r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, spottest.Epoch)
-	if r.State != plan.StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.Recheck.IsZero() {
+	if r.State != plan.StateWaiting || len(r.Evictions)+len(r.Assignments) > 0 || r.Recheck.IsZero() {
 		t.Errorf("%+v", r)
 	}
 	o = plantest.ObservedOf(plantest.Replicas(6, policy.Mix{Percent: 100, Managed: true}), 4) // two are about to go
-	if r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateMoving || len(r.Evictions)+len(r.Stamps) > 0 {
+	if r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateMoving || len(r.Evictions)+len(r.Assignments) > 0 {
 		t.Errorf("%+v", r)
 	}
 	o = plantest.ObservedOf(plantest.Replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
@@ -359,17 +359,17 @@ func TestMorePromisesThanSlotsWait(t *testing.T) {
 	o := plantest.ObservedOf(pods, 3)
 	o.Owners[0].Accounting.Reserved = []plan.Reservation{{ID: "r", Slot: 0, Capacity: capacity.OnDemand, At: spottest.Epoch}}
 	r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if r.State == plan.StateConverged || len(r.Stamps) > 0 || r.Recheck.IsZero() {
+	if r.State == plan.StateConverged || len(r.Assignments) > 0 || r.Recheck.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	if r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch.Add(plan.SettleTime)); len(r.Stamps) != 3 {
+	if r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch.Add(plan.SettleTime)); len(r.Assignments) != 3 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestAWorkloadScaledToNothingIsConverged(t *testing.T) {
 	r := plan.Plan(plan.Observed{}, spottest.PolicyOf(70, 1), plantest.DefaultSettings, spottest.Epoch)
-	if r.State != plan.StateConverged || len(r.Stamps)+len(r.Evictions) > 0 {
+	if r.State != plan.StateConverged || len(r.Assignments)+len(r.Evictions) > 0 {
 		t.Errorf("%+v", r)
 	}
 }

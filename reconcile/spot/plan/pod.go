@@ -78,8 +78,8 @@ type Pod struct {
 	// Released is set of a pod that has left its ReplicaSet; Owner is then the UID of that ReplicaSet. Pods that share it
 	// only read it.
 	Released *Released
-	// Doom is set by the caller of a pod whose node goes or has gone; nil: none. Pods of a node may share it.
-	Doom *Doom
+	// Interruption is set by the caller of a pod whose node goes or has gone; nil: none. Pods of a node may share it.
+	Interruption *Interruption
 	// Budgets are set by the caller: indexes into [Observed.Budgets] of all that select the pod. Pods may share the slice.
 	Budgets []int
 }

@@ -30,7 +30,7 @@ func (pl *planner) stalledRollout() bool {
 			continue
 		}
 		working++
-		if len(o.alive)+len(o.doomed) == 0 {
+		if len(o.alive)+len(o.interrupted) == 0 {
 			return false
 		}
 		for _, pod := range o.alive {

@@ -86,13 +86,13 @@ func (w *zoneWorld) rest() plan.Result {
 			o.Pods = append(o.Pods, *pod)
 		}
 		r := plan.Plan(o, w.policy, plantest.DefaultSettings, w.now)
-		if len(r.Stamps)+len(r.Evictions) == 0 && r.State == plan.StateConverged {
+		if len(r.Assignments)+len(r.Evictions) == 0 && r.State == plan.StateConverged {
 			return r
 		}
-		for _, stamp := range r.Stamps {
+		for _, assignment := range r.Assignments {
 			for _, pod := range w.pods {
-				if pod.UID == stamp.Pod {
-					pod.Slot, pod.DeletionCost = stamp.Slot, cmp.Or(stamp.DeletionCost, pod.DeletionCost)
+				if pod.UID == assignment.Pod {
+					pod.Slot, pod.DeletionCost = assignment.Slot, cmp.Or(assignment.DeletionCost, pod.DeletionCost)
 				}
 			}
 		}

@@ -27,7 +27,7 @@ func (pl *planner) spreadOf(o *ownerPods) unbalance {
 	if len(o.Spreads) == 0 {
 		return nil
 	}
-	stay := slices.DeleteFunc(slices.Concat(o.alive, o.doomed, o.released), func(pod *Pod) bool {
+	stay := slices.DeleteFunc(slices.Concat(o.alive, o.interrupted, o.released), func(pod *Pod) bool {
 		_, going := pl.moving[pod.UID]
 		return going
 	})
@@ -111,7 +111,7 @@ func (pl *planner) heldBack(u unbalance, pod *Pod, to capacity.Type) bool {
 // evenOut exchanges slots of pods of the same capacity type, so that the workload stays within its skew when it shrinks: it gives up
 // the highest slots. It does so only at rest, and only as far as needed, and moves no pod.
 func (pl *planner) evenOut(o *ownerPods, t *table) {
-	if len(o.Spreads) == 0 || !pl.mix.Managed || pl.excess > 0 || len(pl.moving) > 0 || len(o.alive) != o.Replicas || len(o.doomed)+len(o.released) > 0 {
+	if len(o.Spreads) == 0 || !pl.mix.Managed || pl.excess > 0 || len(pl.moving) > 0 || len(o.alive) != o.Replicas || len(o.interrupted)+len(o.released) > 0 {
 		return
 	}
 	holder := make([]int32, o.Replicas)

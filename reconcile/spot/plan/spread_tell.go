@@ -28,7 +28,7 @@ func (pl *planner) tellSpread() {
 
 // settled reports whether all replicas of an owner run, so that their domains say what will stay.
 func (pl *planner) settled(o *ownerPods) bool {
-	if len(o.alive) != o.Replicas || len(o.doomed)+len(o.released)+len(pl.moving) > 0 || pl.excess > 0 {
+	if len(o.alive) != o.Replicas || len(o.interrupted)+len(o.released)+len(pl.moving) > 0 || pl.excess > 0 {
 		return false
 	}
 	for _, pod := range o.alive {

@@ -58,13 +58,13 @@ func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
 	pods := plantest.Zoned(plantest.Replicas(12, m), "aabbccaabbcc")
 	o := plantest.SpreadObserved(pods, plantest.ThreeZones(true))
 	r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
-	if len(r.Stamps) == 0 || len(r.Evictions) > 0 {
-		t.Fatalf("stamps %+v, evictions %v", r.Stamps, plantest.Names(r.Evictions))
+	if len(r.Assignments) == 0 || len(r.Evictions) > 0 {
+		t.Fatalf("assignments %+v, evictions %v", r.Assignments, plantest.Names(r.Evictions))
 	}
-	for _, stamp := range r.Stamps {
-		at := slices.IndexFunc(pods, func(p plan.Pod) bool { return p.UID == stamp.Pod })
-		if pods[at].Slot, pods[at].DeletionCost = stamp.Slot, m.Cost(stamp.Slot); m.Of(stamp.Slot) != pods[at].Capacity {
-			t.Errorf("pod %s of %s gets slot %d", stamp.Name, pods[at].Capacity, stamp.Slot)
+	for _, assignment := range r.Assignments {
+		at := slices.IndexFunc(pods, func(p plan.Pod) bool { return p.UID == assignment.Pod })
+		if pods[at].Slot, pods[at].DeletionCost = assignment.Slot, m.Cost(assignment.Slot); m.Of(assignment.Slot) != pods[at].Capacity {
+			t.Errorf("pod %s of %s gets slot %d", assignment.Name, pods[at].Capacity, assignment.Slot)
 		}
 	}
 	for n := range pods {
@@ -79,7 +79,7 @@ func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
 		}
 	}
 	o = plantest.SpreadObserved(pods, plantest.ThreeZones(true))
-	if again := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch); len(again.Stamps) > 0 || again.State != plan.StateConverged || again.Skew != "" {
+	if again := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch); len(again.Assignments) > 0 || again.State != plan.StateConverged || again.Skew != "" {
 		t.Errorf("the next plan: %+v", again)
 	}
 }

@@ -20,7 +20,7 @@ func standingIn() (o plan.Observed, onDemand, spot *plan.Pod) {
 		old := pods[slot]
 		old.UID, old.Name, old.Hash = old.UID+"-old", old.Name+"-old", plan.ReleasedHash("abc")
 		old.Released = &plan.Released{Owner: spottest.OwnerUID, Hash: "abc", For: plan.PurposeAdvisory, At: spottest.Epoch.Add(-at)}
-		old.Doom = &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}
+		old.Interruption = &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}
 		pods = append(pods, old)
 		pods[slot].Created, pods[slot].UnreadySince = spottest.Epoch.Add(-at), spottest.Epoch.Add(-at)
 	}
@@ -58,7 +58,7 @@ func TestASpotReplacementEndsNoStandInOfTheFloor(t *testing.T) {
 // A replacement that was ready may be lost again before the pod that it replaces has ended.
 func TestAStandInOfTheFloorServesOnWhenItsReplacementIsLost(t *testing.T) {
 	o, onDemand, _ := standingIn()
-	onDemand.Doom = &plan.Doom{Node: "m", Gone: true}
+	onDemand.Interruption = &plan.Interruption{Node: "m", Gone: true}
 	r := plan.Plan(o, spottest.PolicyOf(100, 3), plantest.DefaultSettings, spottest.Epoch)
 	if ended := finished(&r); ended[onDemand.Name+"-old"] {
 		t.Errorf("the node of the on-demand replacement is gone: %v ended", ended)

@@ -59,8 +59,8 @@ func TestNoReleaseBeginsThatTheWindowCouldNotSeeTheEndOf(t *testing.T) {
 
 // What leaves on advice is released whatever the strategy, and must end within the window like a move.
 func TestNoReplicaLeavesOnAdviceThatTheWindowCouldNotSeeTheEndOf(t *testing.T) {
-	advice := &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}
-	o := plantest.ObservedOf(releasableAll(doomed(plantest.Replicas(10, spottest.SpotOnly), advice, func(p *plan.Pod) bool { return p.Slot == 9 })), 10)
+	advice := &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}
+	o := plantest.ObservedOf(releasableAll(interrupted(plantest.Replicas(10, spottest.SpotOnly), advice, func(p *plan.Pod) bool { return p.Slot == 9 })), 10)
 	p := spottest.PolicyOf(100, 0)
 	p.Window = spottest.MustWindow(t, "0 4 * * *", "1h")
 	for left, releases := range map[time.Duration]int{30 * time.Minute: 1, 4 * time.Minute: 0} {
@@ -74,11 +74,11 @@ func TestNoReplicaLeavesOnAdviceThatTheWindowCouldNotSeeTheEndOf(t *testing.T) {
 func TestAStandInOnANodeThatGoesEndsInOrderBeforeItsNodeDoes(t *testing.T) {
 	o := releasing(1, 0, 1)
 	old := &o.Pods[len(o.Pods)-1]
-	old.Doom = &plan.Doom{Node: "n", By: spottest.Epoch.Add(time.Minute)}
+	old.Interruption = &plan.Interruption{Node: "n", By: spottest.Epoch.Add(time.Minute)}
 	for name, c := range map[string]struct {
 		now  time.Time
 		ends int
-	}{"there is time": {spottest.Epoch, 0}, "there is none": {old.Doom.By.Add(-plan.DoomMargin), 1}} {
+	}{"there is time": {spottest.Epoch, 0}, "there is none": {old.Interruption.By.Add(-plan.InterruptionMargin), 1}} {
 		if r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, c.now); len(r.Evictions) != c.ends {
 			t.Errorf("%s, and its replacement is not ready: %+v", name, r)
 		}
@@ -165,11 +165,11 @@ func TestAnInvalidPolicyStopsNeitherInterruptionsNorTheEndOfReleases(t *testing.
 	if r := plan.Plan(releasing(2, 2, 0), p, plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateInvalid || len(r.Evictions) != 2 {
 		t.Errorf("%+v", r)
 	}
-	pods := doomed(plantest.Replicas(10, spottest.SpotOnly), &plan.Doom{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}, func(*plan.Pod) bool { return true })
+	pods := interrupted(plantest.Replicas(10, spottest.SpotOnly), &plan.Interruption{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}, func(*plan.Pod) bool { return true })
 	if r := plan.Plan(plantest.ObservedOf(pods, 10), p, plantest.DefaultSettings, spottest.Epoch); r.State != plan.StateInvalid || len(r.Evictions) != 10 {
 		t.Errorf("%+v", r)
 	}
-	pods = doomed(plantest.Replicas(10, spottest.SpotOnly), &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}, func(*plan.Pod) bool { return true })
+	pods = interrupted(plantest.Replicas(10, spottest.SpotOnly), &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}, func(*plan.Pod) bool { return true })
 	if r := plan.Plan(plantest.ObservedOf(pods, 10), p, plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 0 {
 		t.Errorf("advice is heeded where nobody knows what is wanted: %+v", r.Evictions)
 	}

@@ -94,7 +94,7 @@ func TestWhereOnDemandHasNoRoomReplicasAboveTheFloorGoToSpot(t *testing.T) {
 	}
 	o.Owners[0].OnDemandDrySince = spottest.Epoch.Add(-time.Minute)
 	r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch)
-	if diff := cmp.Diff(map[string]int{"evict drought": 3}, plantest.Purposes(&r)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"evict insufficient-capacity": 3}, plantest.Purposes(&r)); diff != "" {
 		t.Errorf("three are above the floor: %s", diff)
 	}
 	if left := plantest.Names(r.Evictions); slices.Contains(left, "web-0") || slices.Contains(left, "web-1") {
@@ -201,14 +201,14 @@ func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
 	}
 }
 
-func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
+func TestCostsOfBeforeAndOfAnotherFloorAreWrittenAnew(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Floor: 3, Managed: true})
 	pods[0].DeletionCost, pods[1].DeletionCost = "0", "-1" // of a hub of before
 	pods[3].DeletionCost = policy.Mix{Floor: 4}.Cost(3)
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 3), plantest.DefaultSettings, spottest.Epoch)
-	want := []plan.Stamp{{Pod: "0", Name: "web-0", Slot: 0, DeletionCost: "1000000"}, {Pod: "1", Name: "web-1", Slot: 1, DeletionCost: "999999"},
+	want := []plan.Assignment{{Pod: "0", Name: "web-0", Slot: 0, DeletionCost: "1000000"}, {Pod: "1", Name: "web-1", Slot: 1, DeletionCost: "999999"},
 		{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}
-	if diff := cmp.Diff(want, r.Stamps); diff != "" {
+	if diff := cmp.Diff(want, r.Assignments); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -20,22 +20,22 @@ import (
 func TestPodsOfANodeThatGoesAreReplacedAllAtOnceAndAtAnyTime(t *testing.T) {
 	p := spottest.PolicyOf(100, 0)
 	p.Window = spottest.MustWindow(t, "30 4 * * *", "1h")
-	o := plantest.ObservedOf(plantest.DoomSlots(plantest.Replicas(40, spottest.SpotOnly), plan.Doom{Node: "n", Notice: "taint", By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(20)...), 40)
+	o := plantest.ObservedOf(plantest.InterruptSlots(plantest.Replicas(40, spottest.SpotOnly), plan.Interruption{Node: "n", Notice: "taint", By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(20)...), 40)
 	o.LastMove = spottest.Epoch.Add(-time.Second)
 	r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff(map[string]int{"evict interruption": 20}, plantest.Purposes(&r)); diff != "" || r.State != plan.StateMoving {
 		t.Errorf("%s %s: %s", diff, r.State, r.Reason)
 	}
-	if r.Doomed != 20 || r.SpotActual != 20 || len(r.Pods) != 20 || !r.Pods[0].Doomed || !strings.Contains(r.Pods[0].Reason, "taint") {
+	if r.Interrupted != 20 || r.SpotActual != 20 || len(r.Pods) != 20 || !r.Pods[0].Interrupted || !strings.Contains(r.Pods[0].Reason, "taint") {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestADoomedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing.T) {
+func TestAnInterruptedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing.T) {
 	s := plantest.DefaultSettings
 	s.Strategy = policy.StrategyRelease
-	planFor := func(d plan.Doom, change func(o *plan.Observed)) map[string]int {
-		pods := plantest.DoomSlots(plantest.Replicas(10, spottest.SpotOnly), d, 0, 1, 2)
+	planFor := func(d plan.Interruption, change func(o *plan.Observed)) map[string]int {
+		pods := plantest.InterruptSlots(plantest.Replicas(10, spottest.SpotOnly), d, 0, 1, 2)
 		for i := range pods {
 			pods[i].Hash = "abc"
 		}
@@ -44,28 +44,28 @@ func TestADoomedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing
 		r := plan.Plan(o, spottest.PolicyOf(100, 0), s, spottest.Epoch)
 		return plantest.Purposes(&r)
 	}
-	soon := plan.Doom{Node: "n", By: spottest.Epoch.Add(time.Minute)}
+	soon := plan.Interruption{Node: "n", By: spottest.Epoch.Add(time.Minute)}
 	for name, c := range map[string]struct {
-		doom   plan.Doom
-		change func(o *plan.Observed)
-		want   map[string]int
+		interruption plan.Interruption
+		change       func(o *plan.Observed)
+		want         map[string]int
 	}{
 		"released":              {soon, func(*plan.Observed) {}, map[string]int{"release interruption": 3}},
-		"the last minute":       {plan.Doom{By: spottest.Epoch.Add(plan.DoomMargin)}, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
-		"the node is gone":      {plan.Doom{Gone: true}, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
+		"the last minute":       {plan.Interruption{By: spottest.Epoch.Add(plan.InterruptionMargin)}, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
+		"the node is gone":      {plan.Interruption{Gone: true}, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
 		"it does not serve":     {soon, func(o *plan.Observed) { o.Pods[0].Ready = false }, map[string]int{"evict interruption": 1, "release interruption": 2}},
 		"somebody selects":      {soon, func(o *plan.Observed) { o.NoRelease = "Service web" }, map[string]int{"evict interruption": 3}},
 		"no hash":               {soon, func(o *plan.Observed) { o.Pods[0].Hash = "" }, map[string]int{"evict interruption": 1, "release interruption": 2}},
 		"no slot: it comes now": {soon, func(o *plan.Observed) { o.Pods[0].Slot = plan.NoSlot }, map[string]int{"release interruption": 2}},
 	} {
-		if diff := cmp.Diff(c.want, planFor(c.doom, c.change)); diff != "" {
+		if diff := cmp.Diff(c.want, planFor(c.interruption, c.change)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-func TestADoomedPodWaitsForItsBudget(t *testing.T) {
-	o := plantest.ObservedOf(plantest.DoomSlots(plantest.Replicas(10, spottest.SpotOnly), plan.Doom{Node: "n", Weight: plan.WeightDeadline}, 0, 1, 2), 10)
+func TestAnInterruptedPodWaitsForItsBudget(t *testing.T) {
+	o := plantest.ObservedOf(plantest.InterruptSlots(plantest.Replicas(10, spottest.SpotOnly), plan.Interruption{Node: "n", Weight: plan.WeightDeadline}, 0, 1, 2), 10)
 	o.Budgets = []plan.Budget{{Name: "web", Allowed: 1}}
 	for i := range o.Pods {
 		o.Pods[i].Budgets = []int{0}
@@ -82,20 +82,20 @@ func TestADoomedPodWaitsForItsBudget(t *testing.T) {
 	}
 }
 
-func TestAStatefulSetLosesOneDoomedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) {
+func TestAStatefulSetLosesOneInterruptedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) {
 	pods := plantest.Replicas(5, spottest.SpotOnly)
 	for i := range pods {
 		pods[i].Name = fmt.Sprintf("db-%d", i)
 	}
-	d := plan.Doom{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}
-	plantest.DoomSlots(pods, d, 1, 3)
+	d := plan.Interruption{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}
+	plantest.InterruptSlots(pods, d, 1, 3)
 	o := plantest.ObservedOf(pods, 5)
 	o.Ordinals = true
 	planFor := func(at time.Time) plan.Result {
 		return plan.Plan(o, spottest.PolicyOf(100, 0), plantest.DefaultSettings, at)
 	}
 	r := planFor(spottest.Epoch)
-	if diff := cmp.Diff([]string{"db-3"}, plantest.Names(r.Evictions)); diff != "" || !r.Recheck.Equal(d.By.Add(-plan.DoomMargin)) {
+	if diff := cmp.Diff([]string{"db-3"}, plantest.Names(r.Evictions)); diff != "" || !r.Recheck.Equal(d.By.Add(-plan.InterruptionMargin)) {
 		t.Error(diff, r.Recheck)
 	}
 	o.Pods[3].GoneBy = spottest.Epoch.Add(time.Second)
@@ -103,7 +103,7 @@ func TestAStatefulSetLosesOneDoomedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) 
 	if len(r.Evictions) != 0 || r.State != plan.StateWaiting || plantest.WaitOf(&r, plan.WaitReplacement) == nil {
 		t.Errorf("the next goes before the last is back: %+v", r)
 	}
-	if r = planFor(d.By.Add(-plan.DoomMargin)); len(r.Evictions) != 1 {
+	if r = planFor(d.By.Add(-plan.InterruptionMargin)); len(r.Evictions) != 1 {
 		t.Errorf("there is no more time to wait: %+v", r)
 	}
 }
@@ -131,7 +131,7 @@ func TestPodsThatNoSpotNodeHasRoomForAreReplacedAtOnceAndNothingElseIs(t *testin
 	o.LastMove, o.Rolling = spottest.Epoch.Add(-time.Second), true
 	o.Pods[3].Version = 17
 	r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch)
-	if diff := cmp.Diff(map[string]int{"evict drought": 6}, plantest.Purposes(&r)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"evict insufficient-capacity": 6}, plantest.Purposes(&r)); diff != "" {
 		t.Error(diff)
 	}
 	for _, e := range r.Evictions {
@@ -171,7 +171,7 @@ func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
 		s := plantest.DefaultSettings
 		s.Strategy = strategy
 		r := plan.Plan(o, spottest.PolicyOf(70, 1), s, spottest.Epoch)
-		if len(r.Evictions)+len(r.Releases)+len(r.Stamps) > 0 || r.State != plan.StateWaiting || !r.Recheck.IsZero() {
+		if len(r.Evictions)+len(r.Releases)+len(r.Assignments) > 0 || r.State != plan.StateWaiting || !r.Recheck.IsZero() {
 			t.Errorf("%+v", r)
 		}
 		if w := plantest.WaitOf(&r, plan.WaitDry); w == nil || w.Replicas != 7 || !w.Since.Equal(spottest.Epoch.Add(-time.Hour)) {

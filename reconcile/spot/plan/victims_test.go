@@ -25,7 +25,7 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 				Ready: !flag("unready"), Bound: !flag("unbound"), DoNotDisrupt: flag("do not disrupt"),
 				Created: spottest.Epoch.Add(time.Duration(rapid.IntRange(-2, 0).Draw(t, "age")) * time.Hour)}
 			if flag("advised") {
-				pods[i].Doom = &Doom{Node: "n", Weight: WeightAdvisory}
+				pods[i].Interruption = &Interruption{Node: "n", Weight: WeightAdvisory}
 			}
 		}
 		o := Observed{Replicas: n, Owners: []Owner{{UID: spottest.OwnerUID, Name: "web", Replicas: n}}, Pods: pods}
@@ -35,7 +35,7 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 		owner := &pl.owners[0]
 		for i, pod := range owner.alive {
 			if i%4 == 3 {
-				pl.take(pod, PurposeDrought)
+				pl.take(pod, PurposeInsufficientCapacity)
 			}
 		}
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {

@@ -20,11 +20,11 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
-// doomed gives the pods for which it is asked a node that goes.
-func doomed(pods []plan.Pod, d *plan.Doom, which func(*plan.Pod) bool) []plan.Pod {
+// interrupted gives the pods for which it is asked a node that goes.
+func interrupted(pods []plan.Pod, d *plan.Interruption, which func(*plan.Pod) bool) []plan.Pod {
 	for i := range pods {
 		if which(&pods[i]) {
-			pods[i].Doom = d
+			pods[i].Interruption = d
 		}
 	}
 	return pods
@@ -39,7 +39,7 @@ func releasableAll(pods []plan.Pod) []plan.Pod {
 	return pods
 }
 
-func doomOfTaint(t *testing.T, key string) *plan.Doom {
+func interruptionOfTaint(t *testing.T, key string) *plan.Interruption {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}
 	return (&nodes.Interruptions{}).Of(node, spottest.Epoch)
@@ -49,14 +49,14 @@ var seventyOverThree = policy.Mix{Percent: 70, Floor: 3, Managed: true}
 
 // Karpenter consolidates a member: the on-demand nodes are tainted, and their replacements do not exist yet.
 func TestAnAdvisoryNoticeKeepsThePaceOfMovesAndTheFloorAndWaitsForTheWindow(t *testing.T) {
-	pods := releasableAll(doomed(plantest.Replicas(10, seventyOverThree), doomOfTaint(t, "karpenter.sh/disrupted"), isOnDemand))
+	pods := releasableAll(interrupted(plantest.Replicas(10, seventyOverThree), interruptionOfTaint(t, "karpenter.sh/disrupted"), isOnDemand))
 	p, o := spottest.PolicyOf(70, 3), plantest.ObservedOf(pods, 10)
 	p.Window = spottest.MustWindow(t, "0 4 * * *", "1h")
 	r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch)
-	if len(r.Evictions)+len(r.Releases) > 0 || r.State != plan.StateWaiting || plantest.WaitOf(&r, plan.WaitWindow) == nil || r.OnDemandActual != 3 || r.Doomed != 0 || r.Advised != 3 {
+	if len(r.Evictions)+len(r.Releases) > 0 || r.State != plan.StateWaiting || plantest.WaitOf(&r, plan.WaitWindow) == nil || r.OnDemandActual != 3 || r.Interrupted != 0 || r.Advised != 3 {
 		t.Errorf("the window is shut: %+v", r)
 	}
-	if len(r.Pods) != 3 || r.Pods[0].Doomed || r.Pods[0].Reason != "its node n is at risk of interruption: taint karpenter.sh/disrupted" {
+	if len(r.Pods) != 3 || r.Pods[0].Interrupted || r.Pods[0].Reason != "its node n is at risk of interruption: taint karpenter.sh/disrupted" {
 		t.Errorf("%+v", r.Pods)
 	}
 	open := spottest.Epoch.Add(4 * time.Hour)
@@ -72,8 +72,8 @@ func TestAnAdvisoryNoticeKeepsThePaceOfMovesAndTheFloorAndWaitsForTheWindow(t *t
 }
 
 func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
-	advice := doomOfTaint(t, "aws-node-termination-handler/rebalance-recommendation")
-	pods := doomed(plantest.Replicas(50, spottest.SpotOnly), advice, func(*plan.Pod) bool { return true })
+	advice := interruptionOfTaint(t, "aws-node-termination-handler/rebalance-recommendation")
+	pods := interrupted(plantest.Replicas(50, spottest.SpotOnly), advice, func(*plan.Pod) bool { return true })
 	r := plan.Plan(plantest.ObservedOf(pods, 50), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff(map[string]int{"evict advisory": 1}, plantest.Purposes(&r)); diff != "" || r.SpotActual != 50 {
 		t.Errorf("%s %+v", diff, r)
@@ -100,7 +100,7 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 
 func TestAPodThatMayHaveToGoHoldsItsSlotUntilItIsReplaced(t *testing.T) {
 	a, m := slots.NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
-	pods := doomed(plantest.Replicas(4, m), &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}, func(p *plan.Pod) bool { return p.Slot == 2 })
+	pods := interrupted(plantest.Replicas(4, m), &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}, func(p *plan.Pod) bool { return p.Slot == 2 })
 	for i := range pods {
 		pods[i].Version = 1
 		a.Observe(&pods[i], spottest.Epoch)
@@ -114,10 +114,10 @@ func TestAPodThatMayHaveToGoHoldsItsSlotUntilItIsReplaced(t *testing.T) {
 }
 
 func TestANodeThatGoesForCertainIsLeftInBatchesOutsideTheWindow(t *testing.T) {
-	certain := &plan.Doom{Node: "n", Notice: "taint"}
+	certain := &plan.Interruption{Node: "n", Notice: "taint"}
 	p := spottest.PolicyOf(100, 0)
 	p.Window = spottest.MustWindow(t, "0 4 * * *", "1h")
-	o := plantest.ObservedOf(doomed(plantest.Replicas(40, spottest.SpotOnly), certain, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
+	o := plantest.ObservedOf(interrupted(plantest.Replicas(40, spottest.SpotOnly), certain, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
 	o.LastMove = spottest.Epoch.Add(-time.Second)
 	r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff(map[string]int{"evict interruption": 4}, plantest.Purposes(&r)); diff != "" || plantest.WaitOf(&r, plan.WaitReplacement) == nil {
@@ -129,12 +129,12 @@ func TestANodeThatGoesForCertainIsLeftInBatchesOutsideTheWindow(t *testing.T) {
 	if r = plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 1 {
 		t.Errorf("%d go while three are on the move", len(r.Evictions))
 	}
-	far := &plan.Doom{Node: "n", Notice: "taint", By: spottest.Epoch.Add(time.Hour)}
-	o = plantest.ObservedOf(doomed(plantest.Replicas(40, spottest.SpotOnly), far, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
-	if r = plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 4 || !r.Recheck.Equal(far.By.Add(-plan.DoomUrgent)) {
+	far := &plan.Interruption{Node: "n", Notice: "taint", By: spottest.Epoch.Add(time.Hour)}
+	o = plantest.ObservedOf(interrupted(plantest.Replicas(40, spottest.SpotOnly), far, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
+	if r = plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 4 || !r.Recheck.Equal(far.By.Add(-plan.InterruptionUrgent)) {
 		t.Errorf("a deadline far away: %d go, looks again at %s", len(r.Evictions), r.Recheck)
 	}
-	if r = plan.Plan(o, p, plantest.DefaultSettings, far.By.Add(-plan.DoomUrgent)); len(r.Evictions) != 20 {
+	if r = plan.Plan(o, p, plantest.DefaultSettings, far.By.Add(-plan.InterruptionUrgent)); len(r.Evictions) != 20 {
 		t.Errorf("the deadline is near: %d go", len(r.Evictions))
 	}
 }
@@ -142,10 +142,10 @@ func TestANodeThatGoesForCertainIsLeftInBatchesOutsideTheWindow(t *testing.T) {
 // An autoscaler takes nodes away for certain, and those that it makes are not there yet: who has time waits for them.
 func TestNoReplicaThatHasTimeJoinsThoseThatWaitForANode(t *testing.T) {
 	for name, c := range map[string]struct {
-		doom plan.Doom
-		goes int
-	}{"certain": {plan.Doom{Node: "n"}, 0}, "with a deadline": {plan.Doom{Node: "n", By: spottest.Epoch.Add(time.Minute)}, 20}} {
-		o := plantest.ObservedOf(doomed(plantest.Replicas(40, spottest.SpotOnly), &c.doom, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
+		interruption plan.Interruption
+		goes         int
+	}{"certain": {plan.Interruption{Node: "n"}, 0}, "with a deadline": {plan.Interruption{Node: "n", By: spottest.Epoch.Add(time.Minute)}, 20}} {
+		o := plantest.ObservedOf(interrupted(plantest.Replicas(40, spottest.SpotOnly), &c.interruption, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
 		plantest.PendingFor(&o.Pods[39], 10*time.Second)
 		r := plan.Plan(o, spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 		w := plantest.WaitOf(&r, plan.WaitReplacement)
@@ -158,21 +158,21 @@ func TestNoReplicaThatHasTimeJoinsThoseThatWaitForANode(t *testing.T) {
 // The last replicas of the floor are all on nodes that go.
 func TestTheFloorOnNodesThatGoServesUntilItsReplacementsDo(t *testing.T) {
 	for name, c := range map[string]struct {
-		doom     plan.Doom
-		strategy policy.Strategy
-		change   func(o *plan.Observed)
-		want     map[string]int
+		interruption plan.Interruption
+		strategy     policy.Strategy
+		change       func(o *plan.Observed)
+		want         map[string]int
 	}{
-		"it is released, whatever the strategy":       {plan.Doom{Node: "n"}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"release interruption": 1}},
-		"all at once where there is a deadline":       {plan.Doom{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"release interruption": 3}},
-		"in the last minute it ends in order":         {plan.Doom{Node: "n", By: spottest.Epoch.Add(plan.DoomMargin)}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
-		"one at a time where it cannot be":            {plan.Doom{Node: "n"}, policy.StrategyRelease, func(o *plan.Observed) { o.NoRelease = "Service web" }, map[string]int{"evict interruption": 1}},
-		"a node that has gone serves nobody":          {plan.Doom{Node: "n", Gone: true}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
-		"on-demand replicas that stay are the floor":  {plan.Doom{Node: "n"}, policy.StrategyEvict, moreOnDemand, map[string]int{"evict interruption": 1}},
-		"the next waits until the last one is back":   {plan.Doom{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsGone, nil},
-		"and until it has been ready for long enough": {plan.Doom{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsYoung, nil},
+		"it is released, whatever the strategy":       {plan.Interruption{Node: "n"}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"release interruption": 1}},
+		"all at once where there is a deadline":       {plan.Interruption{Node: "n", By: spottest.Epoch.Add(2 * time.Minute)}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"release interruption": 3}},
+		"in the last minute it ends in order":         {plan.Interruption{Node: "n", By: spottest.Epoch.Add(plan.InterruptionMargin)}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
+		"one at a time where it cannot be":            {plan.Interruption{Node: "n"}, policy.StrategyRelease, func(o *plan.Observed) { o.NoRelease = "Service web" }, map[string]int{"evict interruption": 1}},
+		"a node that has gone serves nobody":          {plan.Interruption{Node: "n", Gone: true}, policy.StrategyEvict, func(*plan.Observed) {}, map[string]int{"evict interruption": 3}},
+		"on-demand replicas that stay are the floor":  {plan.Interruption{Node: "n"}, policy.StrategyEvict, moreOnDemand, map[string]int{"evict interruption": 1}},
+		"the next waits until the last one is back":   {plan.Interruption{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsGone, nil},
+		"and until it has been ready for long enough": {plan.Interruption{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsYoung, nil},
 	} {
-		o := plantest.ObservedOf(releasableAll(doomed(plantest.Replicas(10, seventyOverThree), &c.doom, isOnDemand)), 10)
+		o := plantest.ObservedOf(releasableAll(interrupted(plantest.Replicas(10, seventyOverThree), &c.interruption, isOnDemand)), 10)
 		c.change(&o)
 		s := plantest.DefaultSettings
 		s.Strategy = c.strategy
@@ -207,7 +207,7 @@ func oneOfTheFloorIsGone(o *plan.Observed) {
 // oneOfTheFloorIsYoung is the same when the replacement has just become ready.
 func oneOfTheFloorIsYoung(o *plan.Observed) {
 	o.NoRelease, o.MinReady = "Service web", 10*time.Second
-	o.Pods[0].Doom, o.Pods[0].Created, o.Pods[0].UnreadySince = nil, spottest.Epoch.Add(-time.Minute), spottest.Epoch.Add(-time.Second)
+	o.Pods[0].Interruption, o.Pods[0].Created, o.Pods[0].UnreadySince = nil, spottest.Epoch.Add(-time.Minute), spottest.Epoch.Add(-time.Second)
 }
 
 func TestAStatefulSetLosesOneOrdinalOfTheFloorAtATimeAndNoneForAdvice(t *testing.T) {
@@ -216,12 +216,12 @@ func TestAStatefulSetLosesOneOrdinalOfTheFloorAtATimeAndNoneForAdvice(t *testing
 		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i), ""
 	}
 	all := func(*plan.Pod) bool { return true }
-	o := plantest.ObservedOf(doomed(pods, &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}, all), 3)
+	o := plantest.ObservedOf(interrupted(pods, &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}, all), 3)
 	o.Ordinals = true
 	if r := plan.Plan(o, spottest.PolicyOf(0, 3), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) > 0 || r.State != plan.StateConverged || r.Advised != 3 {
 		t.Errorf("on advice: %+v", r)
 	}
-	o.Pods = doomed(pods, &plan.Doom{Node: "n"}, all)
+	o.Pods = interrupted(pods, &plan.Interruption{Node: "n"}, all)
 	if r := plan.Plan(o, spottest.PolicyOf(0, 3), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 1 {
 		t.Errorf("for certain: %+v", r)
 	}
@@ -240,15 +240,15 @@ func TestPodsThatAskNotToBeDisruptedLeaveOnlyNodesThatGoSoon(t *testing.T) {
 	all := func(*plan.Pod) bool { return true }
 	for name, r := range map[string]plan.Result{
 		"the mix":              planFor(protected(plantest.Replicas(10, spottest.SpotOnly)), 0),
-		"advice":               planFor(protected(doomed(plantest.Replicas(10, spottest.SpotOnly), &plan.Doom{Weight: plan.WeightAdvisory}, all)), 100),
-		"no known time to end": planFor(protected(doomed(plantest.Replicas(10, spottest.SpotOnly), &plan.Doom{}, all)), 100),
+		"advice":               planFor(protected(interrupted(plantest.Replicas(10, spottest.SpotOnly), &plan.Interruption{Weight: plan.WeightAdvisory}, all)), 100),
+		"no known time to end": planFor(protected(interrupted(plantest.Replicas(10, spottest.SpotOnly), &plan.Interruption{}, all)), 100),
 	} {
 		w := plantest.WaitOf(&r, plan.WaitProtected)
 		if len(r.Evictions)+len(r.Releases) > 0 || w == nil || w.Replicas != 10 || r.State != plan.StateWaiting || r.Pods[0].Waits != plan.WaitProtected {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if r := planFor(protected(doomed(plantest.Replicas(10, spottest.SpotOnly), &plan.Doom{By: spottest.Epoch.Add(time.Minute)}, all)), 100); len(r.Evictions) != 10 {
+	if r := planFor(protected(interrupted(plantest.Replicas(10, spottest.SpotOnly), &plan.Interruption{By: spottest.Epoch.Add(time.Minute)}, all)), 100); len(r.Evictions) != 10 {
 		t.Errorf("%d leave a node that goes in a minute", len(r.Evictions))
 	}
 	some := plantest.Replicas(10, spottest.SpotOnly)

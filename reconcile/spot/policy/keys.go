@@ -100,8 +100,8 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 // bound to a zone without such nodes.
 const TriedTime = 24 * time.Hour
 
-// ProbeShape is the annotation with the verdict's shape; see [capacity.Requirements.String].
-func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
+// ProbeRequirements is the annotation with the verdict's shape; see [capacity.Requirements.String].
+func (k Keys) ProbeRequirements() string { return k.Prefix + "/probe-shape" }
 
 // ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
 func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }

@@ -115,7 +115,7 @@ func (m Mix) CostOf(slot int) int {
 	return -slot
 }
 
-// OwnCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
+// OwnCost reads a deletion cost; false when it is none that we set with a slot. Any other was set by the user and stays.
 func OwnCost(slot int, text string) (cost int, own bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	cost, ok := phrase.Number(digits, floorCost)

@@ -5,7 +5,7 @@ import "time"
 // Modes are what may be switched on for a workload beside its mix: on the workload itself or on its namespace.
 type Modes struct {
 	// ReadOnly is where read-only mode was switched on; SourceNone: nowhere below the member. Plans are made and shown, and
-	// nothing is written: no pod is moved, stamped or placed.
+	// nothing is written: no pod is moved or placed, or assigned a slot.
 	ReadOnly Source
 	// Paused is where moves were paused; SourceNone: nowhere. Nothing is moved or released. New pods are placed.
 	Paused Source

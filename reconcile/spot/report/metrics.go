@@ -71,7 +71,7 @@ func (m *Metrics) CountMoves(member string, counts map[plan.Purpose]int) {
 		switch purpose {
 		case plan.PurposeMove:
 			m.moves.WithLabelValues(member).Add(float64(n))
-		case plan.PurposeDrought, plan.PurposeInterruption, plan.PurposeAdvisory:
+		case plan.PurposeInsufficientCapacity, plan.PurposeInterruption, plan.PurposeAdvisory:
 			m.urgent.WithLabelValues(member, string(purpose)).Add(float64(n))
 		}
 	}

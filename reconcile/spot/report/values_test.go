@@ -43,7 +43,7 @@ func TestEverySeriesOfAWorkloadHasItsOwnValue(t *testing.T) {
 	floor := 6
 	metrics.ShowWorkload(&report.Workload{Member: "prod", WorkloadKey: cart, Replicas: 18, Policy: spottest.PolicyOf(60, floor),
 		SpotWanted: 11, SpotActual: 14, OnDemandWanted: 7, OnDemandActual: 2})
-	metrics.CountMoves("prod", map[plan.Purpose]int{plan.PurposeMove: 21, plan.PurposeDrought: 22, plan.PurposeInterruption: 23, plan.PurposeAdvisory: 24})
+	metrics.CountMoves("prod", map[plan.Purpose]int{plan.PurposeMove: 21, plan.PurposeInsufficientCapacity: 22, plan.PurposeInterruption: 23, plan.PurposeAdvisory: 24})
 	metrics.CountUndecided("prod", 25)
 	metrics.ObservePlan(time.Millisecond)
 
@@ -57,7 +57,7 @@ func TestEverySeriesOfAWorkloadHasItsOwnValue(t *testing.T) {
 		"plimsoll_reservations_live":      {"prod": 17},
 		"plimsoll_spot_dry":               {"spot/prod": 18, "on-demand/prod": 19},
 		"plimsoll_moves_total":            {"prod": 21},
-		"plimsoll_replacements_total":     {"drought/prod": 22, "interruption/prod": 23, "advisory/prod": 24},
+		"plimsoll_replacements_total":     {"insufficient-capacity/prod": 22, "interruption/prod": 23, "advisory/prod": 24},
 		"plimsoll_pods_undecided_total":   {"prod": 25},
 	}
 	for name, values := range want {
@@ -102,8 +102,8 @@ func TestAHypothesisIsAnsweredAndTheLastPlanStays(t *testing.T) {
 
 func TestWhatAPlanSaysOfAPodIsShownWithIt(t *testing.T) {
 	pods := []report.Pod{{Name: "a", Reason: "not ready"}, {Name: "b"}, {Name: "c", Reason: "stays as it is"}}
-	report.AddPlans(pods, []plan.PodPlan{{Name: "b", Doomed: true, Waits: plan.WaitBudget, Reason: "its node goes"}, {Name: "a", Released: true}})
-	want := []report.Pod{{Name: "a", Released: true, Reason: "not ready"}, {Name: "b", Doomed: true, Waits: plan.WaitBudget, Reason: "its node goes"}, {Name: "c", Reason: "stays as it is"}}
+	report.AddPlans(pods, []plan.PodPlan{{Name: "b", Interrupted: true, Waits: plan.WaitBudget, Reason: "its node goes"}, {Name: "a", Released: true}})
+	want := []report.Pod{{Name: "a", Released: true, Reason: "not ready"}, {Name: "b", Interrupted: true, Waits: plan.WaitBudget, Reason: "its node goes"}, {Name: "c", Reason: "stays as it is"}}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Error(diff)
 	}

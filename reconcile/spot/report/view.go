@@ -28,8 +28,8 @@ type Workload struct {
 	SpotActual, OnDemandActual, Unassigned int
 	// Pending counts live pods that are not ready.
 	Pending int
-	// Doomed and Released count pods that run and are no replicas any more.
-	Doomed, Released int
+	// Interrupted and Released count pods that run and are no replicas any more.
+	Interrupted, Released int
 	// Contradiction says which nodes are not what the workload's own template asks for, if that concerns its replicas.
 	Contradiction plan.Contradiction
 	// Unprotected says that no disruption budget keeps others from the floor.
@@ -63,8 +63,8 @@ type Pod struct {
 	Phase          string
 	Ready          bool
 	Reason         string
-	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet.
-	Doomed, Released bool
+	// Interrupted: its node goes for certain, or has gone. Released: it has left its ReplicaSet.
+	Interrupted, Released bool
 	// Waits is the kind of wait that keeps the pod from going; empty: none.
 	Waits plan.WaitKind
 }
@@ -78,7 +78,7 @@ func Of(member string, key policy.WorkloadKey, p *Planned) Workload {
 		Member: member, WorkloadKey: key, State: plan.State, Reason: plan.Reason, Policy: p.Policy, Settings: p.Settings,
 		Replicas: p.Observed.Replicas, SpotWanted: plan.SpotWanted, OnDemandWanted: plan.OnDemandWanted, SpotActual: plan.SpotActual,
 		OnDemandActual: plan.OnDemandActual, Unassigned: plan.UnknownActual, Pending: plan.Pending,
-		Contradiction: plan.Contradiction, Unprotected: plan.Unprotected, Skew: plan.Skew, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.At,
+		Contradiction: plan.Contradiction, Unprotected: plan.Unprotected, Skew: plan.Skew, Interrupted: plan.Interrupted, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.At,
 	}
 }
 
@@ -93,7 +93,7 @@ func compareWaits(a, b plan.Wait) int {
 	return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
 }
 
-// AddPlans writes into pods what a plan says of each: whether it is doomed or released, what it waits for, and why. A pod that the plan does
+// AddPlans writes into pods what a plan says of each: whether it is interrupted or released, what it waits for, and why. A pod that the plan does
 // not name stays as it is.
 func AddPlans(pods []Pod, plans []plan.PodPlan) {
 	byName := make(map[string]*plan.PodPlan, len(plans))
@@ -102,7 +102,7 @@ func AddPlans(pods []Pod, plans []plan.PodPlan) {
 	}
 	for i := range pods {
 		if p := byName[pods[i].Name]; p != nil {
-			pods[i].Doomed, pods[i].Released, pods[i].Waits = p.Doomed, p.Released, p.Waits
+			pods[i].Interrupted, pods[i].Released, pods[i].Waits = p.Interrupted, p.Released, p.Waits
 			pods[i].Reason = cmp.Or(p.Reason, pods[i].Reason)
 		}
 	}

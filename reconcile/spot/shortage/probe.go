@@ -18,7 +18,7 @@ import (
 // Annotations returns what is written on a new probe. All that a hub has to know of a decision is in them.
 func (p *Probe) Annotations(keys policy.Keys) map[string]string {
 	annotations := map[string]string{
-		keys.ProbeShape(): p.Requirements.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
+		keys.ProbeRequirements(): p.Requirements.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
 		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
 	}
 	if p.Capacity == capacity.OnDemand {
@@ -35,7 +35,7 @@ func ProbeOf(keys policy.Keys, pod *corev1.Pod) (Probe, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return Probe{}, false
 	}
-	shape, err := capacity.ParseRequirements(pod.Annotations[keys.ProbeShape()])
+	shape, err := capacity.ParseRequirements(pod.Annotations[keys.ProbeRequirements()])
 	since, err2 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeSince()])
 	next, err3 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeNext()])
 	tries, ok := phrase.Number(pod.Annotations[keys.ProbeTries()], 1<<20)

@@ -31,7 +31,7 @@ func (h *Hub) reconcile(w *Workload) plan.Result {
 		h.assert(reflect.DeepEqual(r, plan.Plan(o, w.policy, w.settings, h.now)), "two plans of the same state differ")
 	}
 	h.checkPlan(w, &o, &r)
-	for _, s := range r.Stamps {
+	for _, s := range r.Assignments {
 		p := h.pods[s.Pod]
 		if p == nil {
 			for i := range o.Owners {
@@ -150,7 +150,7 @@ func (h *Hub) take(w *Workload, e plan.Eviction) {
 	if !done {
 		return
 	}
-	h.assert(e.For != plan.PurposeDrought || !ready, "%s is evicted for a drought, and ready", e.Name)
+	h.assert(e.For != plan.PurposeInsufficientCapacity || !ready, "%s is evicted for a drought, and ready", e.Name)
 	if p != nil {
 		h.countLeaving(w, e.For)
 		h.checkLeft(w, e.Name, e.From, e.For)

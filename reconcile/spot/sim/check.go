@@ -18,7 +18,7 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 		byUID[o.Pods[i].UID] = &o.Pods[i]
 	}
 	if w.settings.ReadOnly {
-		h.assert(len(r.Stamps)+len(r.Releases)+len(r.Evictions) == 0, "a plan in read-only mode writes")
+		h.assert(len(r.Assignments)+len(r.Releases)+len(r.Evictions) == 0, "a plan in read-only mode writes")
 	}
 	if w.settings.Paused {
 		h.assert(len(r.Releases)+len(r.Evictions) == 0, "a plan of a paused workload moves")
@@ -38,7 +38,7 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 			moves++
 			h.assert(!pod.Leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
 			h.assert(e.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
-		case plan.PurposeDrought:
+		case plan.PurposeInsufficientCapacity:
 			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != capacity.Unknown, "%s is replaced for a drought, and has a node", e.Name)
 			h.assert(!pod.NodeComing, "%s is replaced for a drought, and a node is coming", e.Name)
 		case plan.PurposeInterruption:
@@ -58,7 +58,7 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == plan.PurposeAdvisory
+		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Interruption != nil) || release.Released.For == plan.PurposeAdvisory
 		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == policy.StrategyRelease), "%s is released", release.Name)
 		if release.Released.For.Paced() {
 			moves++
@@ -69,8 +69,8 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 	}
 	limit := w.limit()
 	released := standIns(o)
-	h.assert(moves == 0 || moves+released+r.Doomed <= limit, "%d moves beside %d released and %d doomed pods, the limit is %d",
-		moves, released, r.Doomed, limit)
+	h.assert(moves == 0 || moves+released+r.Interrupted <= limit, "%d moves beside %d released and %d interrupted pods, the limit is %d",
+		moves, released, r.Interrupted, limit)
 	h.checkStandIns(o, goes)
 	h.checkFloor(w, o, r)
 	h.assert(moves == 0 || !shut, "moves outside the window")
@@ -117,7 +117,7 @@ func (h *Hub) checkStandIns(o *plan.Observed, goes map[types.UID]bool) {
 			if p.Released.At.Before(first) {
 				first = p.Released.At
 			}
-			if goes[p.UID] && (p.Doom == nil || p.Doom.By.IsZero()) {
+			if goes[p.UID] && (p.Interruption == nil || p.Interruption.By.IsZero()) {
 				end++
 			} else if !goes[p.UID] {
 				stay++
@@ -125,7 +125,7 @@ func (h *Hub) checkStandIns(o *plan.Observed, goes map[types.UID]bool) {
 		}
 		fine := 0
 		for i := range o.Pods {
-			if p := &o.Pods[i]; p.Owner == owner.UID && p.Alive() && p.Released == nil && (p.Doom != nil || p.Ready || p.Created.Before(first.Truncate(time.Second))) {
+			if p := &o.Pods[i]; p.Owner == owner.UID && p.Alive() && p.Released == nil && (p.Interruption != nil || p.Ready || p.Created.Before(first.Truncate(time.Second))) {
 				fine++
 			}
 		}

@@ -54,7 +54,7 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 		if err := w.exact(); err != nil {
 			t.Fatalf("at %d: %v", n, err)
 		}
-		if r := w.act(0); len(r.Evictions)+len(r.Stamps) > 0 || r.State != plan.StateConverged {
+		if r := w.act(0); len(r.Evictions)+len(r.Assignments) > 0 || r.State != plan.StateConverged {
 			t.Fatalf("at %d: %+v", n, r)
 		}
 	}

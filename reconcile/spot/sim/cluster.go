@@ -57,14 +57,14 @@ type Cluster struct {
 
 // Node is a node, which an autoscaler may make and take away.
 type Node struct {
-	name     string
-	capacity capacity.Type
-	room     int
-	doom     *plan.Doom
-	joined   time.Time
-	goneAt   time.Time // zero: it is there
-	idle     time.Time // since when it is empty
-	scaled   bool      // the autoscaler made it, and takes it away
+	name         string
+	capacity     capacity.Type
+	room         int
+	interruption *plan.Interruption
+	joined       time.Time
+	goneAt       time.Time // zero: it is there
+	idle         time.Time // since when it is empty
+	scaled       bool      // the autoscaler made it, and takes it away
 }
 
 // Workload is a Deployment or a StatefulSet with its pods.
@@ -91,7 +91,7 @@ type Set struct {
 	replicas int
 }
 
-// Pod is a pod as the API server has it. Its Doom and Budgets are what a hub adds.
+// Pod is a pod as the API server has it. Its Interruption and Budgets are what a hub adds.
 type Pod struct {
 	plan.Pod
 	set        *Set
@@ -197,7 +197,7 @@ func (c *Cluster) active(s *Set) []*Pod {
 // supply counts the pods of a workload that are there and stay.
 func (c *Cluster) supply(w *Workload) (t capacity.Tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&plan.Pod{Doom: p.node.doom}).Leaving()) {
+		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&plan.Pod{Interruption: p.node.interruption}).Leaving()) {
 			t.Add(p.Capacity, 1)
 			if p.Ready {
 				ready++

@@ -169,8 +169,8 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 			seen[p.Slot] = true
 		}
 		w.deliver(0)
-		if again := w.plan(); len(again.Stamps) > 0 && len(first.Evictions) == 0 {
-			t.Fatalf("stamped again: %+v", again.Stamps)
+		if again := w.plan(); len(again.Assignments) > 0 && len(first.Evictions) == 0 {
+			t.Fatalf("assigned again: %+v", again.Assignments)
 		}
 		if _, err := w.converge(); err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAPlanOverAConvergedWorkloadDoesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := settledSteps(t, rapid.Bool().Draw(t, "ordinals"))
 		r := w.plan()
-		if r.State != plan.StateConverged || len(r.Stamps)+len(r.Evictions) > 0 || !r.Recheck.IsZero() {
+		if r.State != plan.StateConverged || len(r.Assignments)+len(r.Evictions) > 0 || !r.Recheck.IsZero() {
 			t.Fatalf("%+v", r)
 		}
 	})

@@ -83,18 +83,18 @@ func (d *drift) step() {
 	if len(d.old) > 0 && d.now.Sub(d.begun) >= d.round {
 		n := d.old[0]
 		d.old, d.begun = d.old[1:], d.now
-		n.doom = &plan.Doom{Node: n.name, Notice: "taint karpenter.sh/disrupted", Since: d.now, Weight: plan.WeightAdvisory}
+		n.interruption = &plan.Interruption{Node: n.name, Notice: "taint karpenter.sh/disrupted", Since: d.now, Weight: plan.WeightAdvisory}
 		d.tainted[n] = d.now.Add(d.scaler.takes + time.Duration(d.rand.IntN(20))*time.Second)
-		d.doomed()
+		d.interrupted()
 	}
 	for _, n := range slices.Clone(d.nodes) {
 		ready, tainted := d.tainted[n]
 		switch {
 		case !tainted, d.now.Before(ready):
-		case n.doom.Weight == plan.WeightAdvisory:
+		case n.interruption.Weight == plan.WeightAdvisory:
 			d.joined([]*Node{d.addNode(n.capacity, n.room)})
-			n.doom = &plan.Doom{Node: n.name, Notice: "the node is being deleted", Since: d.now}
-			d.doomed()
+			n.interruption = &plan.Interruption{Node: n.name, Notice: "the node is being deleted", Since: d.now}
+			d.interrupted()
 		default:
 			d.drain(n)
 		}

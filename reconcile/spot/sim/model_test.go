@@ -100,8 +100,8 @@ func (h *Hub) calm() {
 		h.away = h.now
 	}
 	for _, n := range h.nodes {
-		if n.goneAt.IsZero() && n.doom != nil && n.doom.By.IsZero() {
-			n.doom.By = h.now
+		if n.goneAt.IsZero() && n.interruption != nil && n.interruption.By.IsZero() {
+			n.interruption.By = h.now
 		}
 	}
 	for _, p := range h.pods {
@@ -229,27 +229,27 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 				}
 			},
 			"notice": func(t *rapid.T) {
-				if n := node(t); n.doom == nil {
-					n.doom = &plan.Doom{Node: n.name, Notice: "taint", Since: h.now}
+				if n := node(t); n.interruption == nil {
+					n.interruption = &plan.Interruption{Node: n.name, Notice: "taint", Since: h.now}
 					switch rapid.IntRange(0, 2).Draw(t, "weight") {
 					case 0:
-						n.doom.By = h.now.Add(2 * time.Minute)
+						n.interruption.By = h.now.Add(2 * time.Minute)
 					case 1:
-						n.doom.Weight = plan.WeightAdvisory
+						n.interruption.Weight = plan.WeightAdvisory
 					}
-					h.doomed()
+					h.interrupted()
 				}
 			},
 			"all clear": func(t *rapid.T) {
 				if n := node(t); n.goneAt.IsZero() {
-					n.doom = nil
-					h.doomed()
+					n.interruption = nil
+					h.interrupted()
 				}
 			},
 			"lose": func(t *rapid.T) {
 				if n := node(t); n.goneAt.IsZero() {
 					h.lose(n)
-					h.doomed()
+					h.interrupted()
 				}
 			},
 			"lose spot": func(*rapid.T) {
@@ -258,7 +258,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 						h.lose(n)
 					}
 				}
-				h.doomed()
+				h.interrupted()
 			},
 			"join": func(t *rapid.T) {
 				h.joined([]*Node{h.addNode(rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"), 8)})
@@ -334,7 +334,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 func (h *Hub) wantsNothing(t *rapid.T) {
 	for _, w := range h.workloads {
 		r := plan.Plan(h.observed(w), w.policy, w.settings, h.now)
-		if r.State != plan.StateConverged || len(r.Stamps)+len(r.Releases)+len(r.Evictions)+len(r.Waits)+len(r.Pods) > 0 || !r.Recheck.IsZero() || r.Moving > 0 {
+		if r.State != plan.StateConverged || len(r.Assignments)+len(r.Releases)+len(r.Evictions)+len(r.Waits)+len(r.Pods) > 0 || !r.Recheck.IsZero() || r.Moving > 0 {
 			t.Fatalf("%s is at rest, and its plan is %+v", w.name, r)
 		}
 	}

@@ -18,7 +18,7 @@ func (c *Cluster) schedule() {
 	place := func(capacityType capacity.Type, size int, p *Pod) *Node {
 		for _, at := range c.perm(len(c.nodes)) {
 			n := c.nodes[at]
-			if n.goneAt.IsZero() && n.doom == nil && n.room-used[n] >= size && (capacityType == capacity.Unknown || capacityType == n.capacity) &&
+			if n.goneAt.IsZero() && n.interruption == nil && n.room-used[n] >= size && (capacityType == capacity.Unknown || capacityType == n.capacity) &&
 				(p == nil || c.refuses == nil || !c.refuses(p, n)) {
 				return n
 			}
@@ -55,7 +55,7 @@ func (c *Cluster) schedule() {
 // run lets kubelets, the node controllers and the budgets' controller do their work.
 func (c *Cluster) run() {
 	for _, n := range c.nodes {
-		if n.doom != nil && !n.doom.By.IsZero() && n.goneAt.IsZero() && !c.now.Before(n.doom.By) {
+		if n.interruption != nil && !n.interruption.By.IsZero() && n.goneAt.IsZero() && !c.now.Before(n.interruption.By) {
 			c.lose(n)
 		}
 	}
@@ -96,5 +96,5 @@ func (c *Cluster) fail(p *Pod) {
 // lose takes a node away without a word: nobody changes its pods before the garbage collector does.
 func (c *Cluster) lose(n *Node) {
 	n.goneAt = c.now
-	n.doom = &plan.Doom{Node: n.name, Notice: "the node is gone", Since: c.now, Gone: true}
+	n.interruption = &plan.Interruption{Node: n.name, Notice: "the node is gone", Since: c.now, Gone: true}
 }

@@ -14,8 +14,8 @@ import (
 
 // nodeFacts is what a hub sees of a node.
 type nodeFacts struct {
-	doom     plan.Doom
-	capacity capacity.Type
+	interruption plan.Interruption
+	capacity     capacity.Type
 }
 
 // see takes in an event of a pod.
@@ -53,7 +53,7 @@ func (h *Hub) enrich(p plan.Pod) plan.Pod {
 		node = truth.node
 	}
 	if node != nil && p.Bound {
-		p.Doom, p.Capacity = node.doom, node.capacity // labels of nodes may change
+		p.Interruption, p.Capacity = node.interruption, node.capacity // labels of nodes may change
 	}
 	return p
 }
@@ -88,14 +88,14 @@ func (h *Hub) noticeNodes() {
 	news := false
 	for _, n := range h.nodes {
 		is := nodeFacts{capacity: n.capacity}
-		if n.doom != nil {
-			is.doom = *n.doom
+		if n.interruption != nil {
+			is.interruption = *n.interruption
 		}
 		news = news || h.nodesAs[n] != is
 		h.nodesAs[n] = is
 	}
 	if news {
-		h.doomed()
+		h.interrupted()
 		return
 	}
 	for _, p := range h.cache {
@@ -105,8 +105,8 @@ func (h *Hub) noticeNodes() {
 	}
 }
 
-// doomed takes in news of nodes.
-func (h *Hub) doomed() {
+// interrupted takes in news of nodes.
+func (h *Hub) interrupted() {
 	for _, p := range h.cache {
 		h.see(*p)
 	}

@@ -69,7 +69,7 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 				h.lose(n)
 			}
 		}
-		h.doomed()
+		h.interrupted()
 		took := h.until(t, "replaced from on-demand", 80*time.Second, func() bool { return h.serving().OnDemand == 200 })
 		if verdicts := h.droughts.Of(capacity.Spot).Decisions(); len(verdicts) != 1 || verdicts[0].Requirements.CPU != 1 {
 			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, verdicts)
@@ -94,8 +94,8 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 		h := clusterOf(t, 8, strategy, 100)
 		n := h.nodes[0]
 		h.until(t, "running on the node", time.Second, func() bool { return n.capacity == capacity.Spot })
-		n.doom = &plan.Doom{Node: n.name, Notice: "taint", Since: h.now, By: h.now.Add(2 * time.Minute)}
-		h.doomed()
+		n.interruption = &plan.Interruption{Node: n.name, Notice: "taint", Since: h.now, By: h.now.Add(2 * time.Minute)}
+		h.interrupted()
 		lowest := 80
 		h.until(t, "replaced", time.Minute, func() bool {
 			lowest = min(lowest, h.serving().All)

@@ -53,22 +53,22 @@ type Accounting struct {
 
 // seen is what is kept of a pod that was observed.
 type seen struct {
-	slot     int
-	capacity capacity.Type
-	version  uint64
-	at       time.Time
-	alive    bool           // as observed
-	doomed   bool           // as observed: its node goes for certain
-	released *plan.Released // as observed, or as we are about to write it: it is no business of its owner any more
-	freed    bool           // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
-	missing  bool           // freed for the list's sake: the pod is gone, or its owner has let it go because it was released
-	letGo    bool           // released was not observed yet
-	doubted  bool           // the write by which it is freed or let go was not answered
-	before   time.Time      // the last move before this pod was freed or let go
-	freedAt  time.Time      // when it was, or when we gave up waiting for the answer
+	slot        int
+	capacity    capacity.Type
+	version     uint64
+	at          time.Time
+	alive       bool           // as observed
+	interrupted bool           // as observed: its node goes for certain
+	released    *plan.Released // as observed, or as we are about to write it: it is no business of its owner any more
+	freed       bool           // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+	missing     bool           // freed for the list's sake: the pod is gone, or its owner has let it go because it was released
+	letGo       bool           // released was not observed yet
+	doubted     bool           // the write by which it is freed or let go was not answered
+	before      time.Time      // the last move before this pod was freed or let go
+	freedAt     time.Time      // when it was, or when we gave up waiting for the answer
 }
 
-func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.released == nil }
+func (s *seen) holds() bool { return s.alive && !s.freed && !s.interrupted && s.released == nil }
 
 // tombstone keeps late answers about a pod from bringing it back.
 type tombstone struct {
@@ -114,7 +114,7 @@ func (a *Accounting) Observe(p *plan.Pod, now time.Time) {
 		a.count(known, -1)
 	}
 	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
-	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.Leaving()
+	known.alive, known.interrupted = p.GoneBy.IsZero() && !p.Finished, p.Leaving()
 	if known.missing && p.Released != nil {
 		known.freed, known.missing = false, false
 	}

@@ -297,7 +297,7 @@ func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
 
 func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, spottest.Epoch) // the answer to a stamp
+	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, spottest.Epoch) // the answer to an assignment
 	a.Observe(&plan.Pod{UID: "a", Slot: 7, Capacity: capacity.Spot, Version: 8}, spottest.Epoch) // the cache behind it
 	if a.slots.count(3) != 1 || a.slots.count(7) != 0 {
 		t.Error("the older version counts")

@@ -35,11 +35,11 @@ func TestWhatIsCountedIsWhatIsKept(t *testing.T) {
 			case 1:
 				p.Finished = true
 			case 2:
-				p.Doom = &plan.Doom{Node: "n"}
+				p.Interruption = &plan.Interruption{Node: "n"}
 			case 3:
 				p.Released = &plan.Released{Owner: "set", At: now, For: plan.PurposeMove}
 			case 4:
-				p.GoneBy, p.Finished, p.Doom, p.Released = time.Time{}, false, nil, nil
+				p.GoneBy, p.Finished, p.Interruption, p.Released = time.Time{}, false, nil, nil
 			}
 			pods[id] = p
 			return p

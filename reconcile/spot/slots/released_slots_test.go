@@ -54,23 +54,23 @@ func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
 	}
 }
 
-func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
+func TestAnInterruptedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 2, Managed: true}
 	pods := plantest.Replicas(6, m)
 	for i := range pods {
 		pods[i].Version = 1
 		a.Observe(&pods[i], spottest.Epoch)
 	}
-	plantest.DoomSlots(pods, plan.Doom{}, 2)
+	plantest.InterruptSlots(pods, plan.Interruption{}, 2)
 	a.Observe(&pods[2], spottest.Epoch)
 	got := a.Reserve(Ask{ID: "r", Wanted: 6, Mix: m}, spottest.Epoch)
 	if got.Slot != 2 || got.Capacity != m.Of(2) || got.Doubt != DoubtNone {
 		t.Errorf("the replacement gets %+v", got)
 	}
 	if !a.Free("2", spottest.Epoch) || a.Free("2", spottest.Epoch) {
-		t.Error("a doomed pod is evicted once")
+		t.Error("an interrupted pod is evicted once")
 	}
-	pods[2].Doom = nil
+	pods[2].Interruption = nil
 	a.Restore("2")
 	a.Observe(&pods[2], spottest.Epoch)
 	if a.visible.All != 6 {

@@ -249,7 +249,7 @@ func guessType(mix policy.Mix, wanted, all, onDemand int) capacity.Type {
 
 // shared returns a slot of the given type for a pod that replaces one of unknown slot: the first that the wanted replicas
 // have, so that slots above them are never used, or without any the lowest that is free. It is held by another as well, most
-// likely; stamps repair that when more is known.
+// likely; assignments repair that when more is known.
 func (a *Accounting) shared(ask *Ask, capacityType capacity.Type) int {
 	if slot := ask.Mix.First(capacityType); slot < ask.Wanted {
 		return slot

@@ -81,14 +81,14 @@ type hub struct {
 
 	ahead time.Duration // of its clock
 
-	mu       sync.Mutex
-	tokens   []string              // that were sent
-	fail     error                 // what every call fails with
-	fails    int                   // how many calls that is; 0: all
-	pages    int                   // of clusters that were asked for
-	receipts []*plimsollv1.Receipt // that GetReceipt answers, one after the other
-	asked    []*plimsollv1.GetReceiptRequest
-	supposed *plimsollv1.WhatIfFleetPlacementRequest
+	mu         sync.Mutex
+	tokens     []string                // that were sent
+	fail       error                   // what every call fails with
+	fails      int                     // how many calls that is; 0: all
+	pages      int                     // of clusters that were asked for
+	operations []*plimsollv1.Operation // that GetOperation answers, one after the other
+	asked      []*plimsollv1.GetOperationRequest
+	supposed   *plimsollv1.WhatIfFleetPlacementRequest
 }
 
 func startHub(t *testing.T) *hub {
@@ -222,22 +222,22 @@ func (h *hub) WhatIf(_ context.Context, request *plimsollv1.WhatIfRequest) (*pli
 }
 
 func (h *hub) RequeueWorkload(context.Context, *plimsollv1.RequeueWorkloadRequest) (*plimsollv1.RequeueWorkloadResponse, error) {
-	return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker")}, nil
+	return &plimsollv1.RequeueWorkloadResponse{Operation: operation(plimsollv1.OperationState_OPERATION_STATE_PENDING, "it waits for a worker")}, nil
 }
 
-func (h *hub) GetReceipt(_ context.Context, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+func (h *hub) GetOperation(_ context.Context, request *plimsollv1.GetOperationRequest) (*plimsollv1.GetOperationResponse, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, request)
-	next := h.receipts[0]
-	if len(h.receipts) > 1 {
-		h.receipts = h.receipts[1:]
+	next := h.operations[0]
+	if len(h.operations) > 1 {
+		h.operations = h.operations[1:]
 	}
-	return &plimsollv1.GetReceiptResponse{Receipt: next}, nil
+	return &plimsollv1.GetOperationResponse{Operation: next}, nil
 }
 
-func receipt(state plimsollv1.ReceiptState, message string) *plimsollv1.Receipt {
-	r := &plimsollv1.Receipt{Id: "w.prod-eu.1", State: state, Message: message, AcceptedAt: timestamppb.New(now)}
+func operation(state plimsollv1.OperationState, message string) *plimsollv1.Operation {
+	r := &plimsollv1.Operation{Id: "w.prod-eu.1", State: state, Message: message, AcceptedAt: timestamppb.New(now)}
 	if final(r) {
 		r.FinishedAt = timestamppb.New(now.Add(1234567 * time.Microsecond))
 	}

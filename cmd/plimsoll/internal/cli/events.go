@@ -25,7 +25,7 @@ clusters, and requeues. The replica that owns a cluster keeps its events in memo
   plimsoll events --cluster prod-eu
 
   # List the moves because of a shortage of spot capacity
-  plimsoll events --filter 'event.type == "MOVE" && event.reason == "drought"'
+  plimsoll events --filter 'event.type == "MOVE" && event.reason == "insufficient-capacity"'
 
   # Follow the events of a namespace
   plimsoll events -n shop --watch`,

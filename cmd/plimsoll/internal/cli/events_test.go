@@ -29,7 +29,7 @@ func (h *hub) ListEvents(_ context.Context, request *plimsollv1.ListEventsReques
 		return &plimsollv1.ListEventsResponse{NextPageToken: "2", Events: []*plimsollv1.Event{moved()}}, nil
 	}
 	return &plimsollv1.ListEventsResponse{Events: []*plimsollv1.Event{{
-		Id: "us.1", At: timestamppb.New(now.Add(-time.Hour)), Type: plimsollv1.EventType_EVENT_TYPE_DROUGHT_BEGAN, Cluster: "us", Subject: "spot", Message: "no room\x1b for 2 replicas",
+		Id: "us.1", At: timestamppb.New(now.Add(-time.Hour)), Type: plimsollv1.EventType_EVENT_TYPE_INSUFFICIENT_CAPACITY_BEGAN, Cluster: "us", Subject: "spot", Message: "no room\x1b for 2 replicas",
 	}}}, nil
 }
 
@@ -37,27 +37,27 @@ func (h *hub) WatchEvents(_ *plimsollv1.WatchEventsRequest, stream grpc.ServerSt
 	return stream.Send(&plimsollv1.WatchEventsResponse{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT, Event: moved()})
 }
 
-func (h *hub) ListReceipts(_ context.Context, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
+func (h *hub) ListOperations(_ context.Context, request *plimsollv1.ListOperationsRequest) (*plimsollv1.ListOperationsResponse, error) {
 	if request.GetNamespace() == "empty" {
-		return &plimsollv1.ListReceiptsResponse{}, nil
+		return &plimsollv1.ListOperationsResponse{}, nil
 	}
-	one := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker")
+	one := operation(plimsollv1.OperationState_OPERATION_STATE_PENDING, "it waits for a worker")
 	one.Key, one.User = &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}, "alice"
-	many := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "ordering")
+	many := operation(plimsollv1.OperationState_OPERATION_STATE_RUNNING, "ordering")
 	many.Id, many.Key, many.Filter, many.Matched, many.Ordered = "m.prod-us.1", &plimsollv1.ObjectKey{Cluster: "prod-us"}, "true", 900, 50
-	return &plimsollv1.ListReceiptsResponse{Receipts: []*plimsollv1.Receipt{one, many}}, nil
+	return &plimsollv1.ListOperationsResponse{Operations: []*plimsollv1.Operation{one, many}}, nil
 }
 
-func (h *hub) CancelReceipt(_ context.Context, request *plimsollv1.CancelReceiptRequest) (*plimsollv1.CancelReceiptResponse, error) {
-	if request.GetReceipt() != "w.prod-eu.1" {
-		return nil, status.Errorf(codes.NotFound, "no receipt %q", request.GetReceipt())
+func (h *hub) CancelOperation(_ context.Context, request *plimsollv1.CancelOperationRequest) (*plimsollv1.CancelOperationResponse, error) {
+	if request.GetOperation() != "w.prod-eu.1" {
+		return nil, status.Errorf(codes.NotFound, "no operation %q", request.GetOperation())
 	}
-	return &plimsollv1.CancelReceiptResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "alice took it back")}, nil
+	return &plimsollv1.CancelOperationResponse{Operation: operation(plimsollv1.OperationState_OPERATION_STATE_CANCELLED, "alice took it back")}, nil
 }
 
-func TestEventsAndReceiptsAreListed(t *testing.T) {
+func TestEventsAndOperationsAreListed(t *testing.T) {
 	h := startHub(t)
-	for _, resource := range []string{"events", "receipts"} {
+	for _, resource := range []string{"events", "operations"} {
 		got := h.run(t, "get", resource)
 		if got.code != exitOK {
 			t.Errorf("%+v", got)
@@ -78,9 +78,9 @@ func TestEventsAndReceiptsAreListed(t *testing.T) {
 	}
 }
 
-func TestReceiptsAreCancelled(t *testing.T) {
+func TestOperationsAreCancelled(t *testing.T) {
 	h := startHub(t)
-	if got := h.run(t, "cancel", "receipt/w.prod-eu.1"); got.code != exitOK || got.out != "receipt/w.prod-eu.1: Cancelled: alice took it back\n" {
+	if got := h.run(t, "cancel", "operation/w.prod-eu.1"); got.code != exitOK || got.out != "operation/w.prod-eu.1: Cancelled: alice took it back\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := h.run(t, "cancel", "w.prod-eu.1", "none"); got.code != exitNotFound || !strings.Contains(got.err, "none") {

@@ -22,7 +22,7 @@ const (
 	exitFailed      = 1 // anything else
 	exitUsage       = 2 // a mistake in the command line
 	exitDenied      = 3 // not authenticated, or not allowed
-	exitNotFound    = 4 // no such member, workload or receipt
+	exitNotFound    = 4 // no such member, workload or operation
 	exitUnavailable = 5 // the API or a cluster does not answer
 	exitOrder       = 6 // requeue --wait: the reconcile failed, or did not end in time
 )

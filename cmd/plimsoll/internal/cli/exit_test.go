@@ -159,23 +159,23 @@ func TestTheTokenComesFromTheFlagTheFileOrTheEnvironment(t *testing.T) {
 
 func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 	h := startHub(t)
-	pending := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs")
-	for state, c := range map[plimsollv1.ReceiptState]struct {
+	pending := operation(plimsollv1.OperationState_OPERATION_STATE_RUNNING, "it runs")
+	for state, c := range map[plimsollv1.OperationState]struct {
 		code int
 		want string
 	}{
-		plimsollv1.ReceiptState_RECEIPT_STATE_DONE:       {exitOK, "shop/deployment/cart of prod-eu: Done after 1.235s: the end"},
-		plimsollv1.ReceiptState_RECEIPT_STATE_FAILED:     {exitOrder, "Failed after 1.235s: the end"},
-		plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED: {exitOrder, "Superseded after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_DONE:       {exitOK, "shop/deployment/cart of prod-eu: Done after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_FAILED:     {exitOrder, "Failed after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: {exitOrder, "Superseded after 1.235s: the end"},
 	} {
-		h.receipts = []*plimsollv1.Receipt{pending, pending, receipt(state, "the end")}
+		h.operations = []*plimsollv1.Operation{pending, pending, operation(state, "the end")}
 		h.asked = nil
 		got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait")
 		if got.code != c.code || !strings.Contains(got.out, c.want) || len(h.asked) != 3 {
 			t.Errorf("%s: %+v after %d questions, want exit code %d and %q", state, got, len(h.asked), c.code, c.want)
 		}
 	}
-	h.receipts = []*plimsollv1.Receipt{pending}
+	h.operations = []*plimsollv1.Operation{pending}
 	got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait", "--wait-timeout", "30ms")
 	if got.code != exitOrder || !strings.Contains(got.err, "has not ended within 30ms") {
 		t.Errorf("an order that does not end: %+v", got)

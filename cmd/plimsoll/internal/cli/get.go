@@ -12,8 +12,8 @@ func getCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "get RESOURCE",
 		Aliases: []string{"list"},
-		Short:   "List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events",
-		Long: `List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events.
+		Short:   "List clusters, workloads, FleetPlacements, objects, controllers, operations, or events",
+		Long: `List clusters, workloads, FleetPlacements, objects, controllers, operations, or events.
 
 Prints a table by default. -o json prints the answer of the REST API; -o jsonpath and -o go-template apply their template to it.`,
 		Example: `  # List all clusters
@@ -30,7 +30,7 @@ Prints a table by default. -o json prints the answer of the REST API; -o jsonpat
 
   # Watch the objects whose last reconcile failed
   plimsoll get objects --filter 'object.last_outcome == "ERROR"' --watch`,
-		Args: needsResource("clusters, workloads, fleetplacements, objects, controllers, receipts, or events"),
+		Args: needsResource("clusters, workloads, fleetplacements, objects, controllers, operations, or events"),
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	add := func(one *cobra.Command, aliases ...string) {
@@ -42,7 +42,7 @@ Prints a table by default. -o json prints the answer of the REST API; -o jsonpat
 	add(fleetPlacementsCommand(env), "fleetplacement", "fp")
 	add(objectsCommand(env), "object")
 	add(controllersCommand(env), "controller")
-	add(receiptsCommand(env), "receipt")
+	add(operationsCommand(env), "operation")
 	add(eventsCommand(env), "event", "ev")
 	return command
 }

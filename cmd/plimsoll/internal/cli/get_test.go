@@ -23,8 +23,8 @@ func TestGetPrintsEveryFormat(t *testing.T) {
 		"get controllers -o name":                                                       "controller/prod-eu/deployment-spot\ncontroller/us/fleet-config\n",
 		"describe cluster prod-eu -o name":                                              "cluster/prod-eu\n",
 		"describe workload prod-eu deployment/cart -n shop -o name":                     "workload/prod-eu/shop/deployment/cart\n",
-		"requeue prod-eu deploy cart -n shop -o name":                                   "receipt/w.prod-eu.1\n",
-		"requeue prod-eu limits -n shop --controller fleet-config -o jsonpath={.state}": "RECEIPT_STATE_PENDING",
+		"requeue prod-eu deploy cart -n shop -o name":                                   "operation/w.prod-eu.1\n",
+		"requeue prod-eu limits -n shop --controller fleet-config -o jsonpath={.state}": "OPERATION_STATE_PENDING",
 		"get objects --cluster prod-eu --controller fleet-config -n shop -o name":       "object/prod-eu/fleet-config/shop/limits\nobject/prod-eu/fleet-config/whole\n",
 		"requeue --filter true --cluster prod-eu --controller webapp -o name":           "object/prod-eu/webapp/shop/cart\n",
 	} {

@@ -111,7 +111,7 @@ func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResp
 		fmt.Fprintln(env.Err, "No objects found, or none that you may see.")
 		return nil
 	}
-	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON"}, "STARTED", "TOOK", "BAND")...)
+	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON"}, "STARTED", "TOOK", "PRIORITY")...)
 	for _, o := range all.GetObjects() {
 		key, next, reason := o.GetKey(), none, o.GetLastError()
 		if at := o.GetNextTryAt(); at != nil {
@@ -129,7 +129,7 @@ func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResp
 		if d, ok := tookOf(o); ok {
 			took = d.String()
 		}
-		rows.add(columns(wide, row, ago(age(o.GetLastStartedAt(), env.Now())), took, word(o.GetBand(), "RECONCILE_BAND_"))...)
+		rows.add(columns(wide, row, ago(age(o.GetLastStartedAt(), env.Now())), took, word(o.GetPriority(), "RECONCILE_PRIORITY_"))...)
 	}
 	return rows.write(to)
 }

@@ -52,7 +52,7 @@ func (h *hub) RequeueObject(_ context.Context, request *plimsollv1.RequeueObject
 	if request.GetController() != "fleet-config" || request.GetNamespace()+"/"+request.GetName() != "shop/limits" && request.GetNamespace()+request.GetName() != "whole" {
 		return nil, status.Errorf(codes.NotFound, "no object %q", request.GetNamespace()+"/"+request.GetName())
 	}
-	return &plimsollv1.RequeueObjectResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker")}, nil
+	return &plimsollv1.RequeueObjectResponse{Operation: operation(plimsollv1.OperationState_OPERATION_STATE_PENDING, "it waits for a worker")}, nil
 }
 
 func TestControllersAndObjectsAreShown(t *testing.T) {
@@ -78,8 +78,8 @@ func TestControllersAndObjectsAreShown(t *testing.T) {
 func TestAnyObjectOfAnyControllerCanBeOrdered(t *testing.T) {
 	h := startHub(t)
 	for args, want := range map[string]string{
-		"shop/limits": "shop/limits (fleet-config) of prod-eu: Pending: it waits for a worker\nreceipt w.prod-eu.1\n",
-		"whole":       "whole (fleet-config) of prod-eu: Pending: it waits for a worker\nreceipt w.prod-eu.1\n",
+		"shop/limits": "shop/limits (fleet-config) of prod-eu: Pending: it waits for a worker\noperation w.prod-eu.1\n",
+		"whole":       "whole (fleet-config) of prod-eu: Pending: it waits for a worker\noperation w.prod-eu.1\n",
 	} {
 		if got := h.run(t, "requeue", "prod-eu", args, "--controller", "fleet-config"); got.code != exitOK || got.out != want {
 			t.Errorf("%s: %+v", args, got)

@@ -98,20 +98,20 @@ func (r *requeueing) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer api.Close()
-	receipt, err := key.order(c.Context(), api, r.matching.GetForce())
+	operation, err := key.order(c.Context(), api, r.matching.GetForce())
 	if err != nil {
 		return err
 	}
 	if r.wait {
-		if receipt, err = follow(c.Context(), api, receipt, r.patience); err != nil {
+		if operation, err = follow(c.Context(), api, operation, r.patience); err != nil {
 			return err
 		}
 	}
-	names := []string{"receipt/" + receipt.GetId()}
-	if err := r.out.write(r.env.Out, receipt, names, func(to io.Writer) error { return receiptLine(to, key, receipt) }); err != nil {
+	names := []string{"operation/" + operation.GetId()}
+	if err := r.out.write(r.env.Out, operation, names, func(to io.Writer) error { return operationLine(to, key, operation) }); err != nil {
 		return err
 	}
-	return endOf(key, receipt, r.wait, r.patience)
+	return endOf(key, operation, r.wait, r.patience)
 }
 
 // requeueMatching orders everything that matches.
@@ -137,8 +137,8 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection.Options
 			what = "match; nothing was requeued"
 		}
 		fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
-		for _, r := range answer.GetReceipts() {
-			fmt.Fprintf(to, "receipt %s\n", plain(r))
+		for _, r := range answer.GetOperations() {
+			fmt.Fprintf(to, "operation %s\n", plain(r))
 		}
 		return nil
 	})
@@ -156,7 +156,7 @@ func sampled(answer *plimsollv1.RequeueMatchingResponse) []string {
 // ordered is what a reconcile is ordered of.
 type ordered interface {
 	fmt.Stringer
-	order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error)
+	order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Operation, error)
 }
 
 // parseOrder reads what to reconcile: a workload or, with a controller, an object that it knows.
@@ -171,11 +171,11 @@ func parseOrder(args []string, namespace, controller string) (ordered, error) {
 	return parseObject(args[0], text, controller)
 }
 
-func (k workloadKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error) {
+func (k workloadKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Operation, error) {
 	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue(force))
-	return answer.GetReceipt(), err
+	return answer.GetOperation(), err
 }
 
 // objectKey names an object of a member, as one controller sees it.
@@ -193,13 +193,13 @@ func parseObject(cluster, text, controller string) (objectKey, error) {
 	return objectKey{cluster, controller, namespace, name}, nil
 }
 
-func (k objectKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error) {
+func (k objectKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Operation, error) {
 	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueObject(call, &plimsollv1.RequeueObjectRequest{
 		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name, Force: force,
 	})
-	return answer.GetReceipt(), err
+	return answer.GetOperation(), err
 }
 
 // String is the key as people read it.
@@ -207,52 +207,52 @@ func (k objectKey) String() string {
 	return fmt.Sprintf("%s (%s) of %s", strings.TrimPrefix(k.namespace+"/"+k.name, "/"), k.controller, k.cluster)
 }
 
-// follow asks for a receipt until it is final, or patience is over.
-func follow(ctx context.Context, api *connection.Client, receipt *plimsollv1.Receipt, patience time.Duration) (*plimsollv1.Receipt, error) {
+// follow asks for an operation until it is final, or patience is over.
+func follow(ctx context.Context, api *connection.Client, operation *plimsollv1.Operation, patience time.Duration) (*plimsollv1.Operation, error) {
 	deadline := time.Now().Add(patience)
-	for !final(receipt) {
+	for !final(operation) {
 		wait := min(time.Until(deadline), longestWait)
 		if wait <= 0 {
-			return receipt, nil
+			return operation, nil
 		}
 		call, cancel := api.CallContext(ctx, wait)
-		answer, err := plimsollv1.NewObjectServiceClient(api).GetReceipt(call, &plimsollv1.GetReceiptRequest{
-			Receipt: receipt.GetId(), Wait: durationpb.New(wait),
+		answer, err := plimsollv1.NewObjectServiceClient(api).GetOperation(call, &plimsollv1.GetOperationRequest{
+			Operation: operation.GetId(), Wait: durationpb.New(wait),
 		})
 		cancel()
 		if err != nil {
 			return nil, err
 		}
-		receipt = answer.GetReceipt()
+		operation = answer.GetOperation()
 	}
-	return receipt, nil
+	return operation, nil
 }
 
-func final(receipt *plimsollv1.Receipt) bool {
-	switch receipt.GetState() {
-	case plimsollv1.ReceiptState_RECEIPT_STATE_DONE, plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED:
+func final(operation *plimsollv1.Operation) bool {
+	switch operation.GetState() {
+	case plimsollv1.OperationState_OPERATION_STATE_DONE, plimsollv1.OperationState_OPERATION_STATE_FAILED, plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED:
 		return true
 	}
 	return false
 }
 
-func receiptLine(to io.Writer, key fmt.Stringer, receipt proto.Message) error {
-	r := receipt.(*plimsollv1.Receipt)
+func operationLine(to io.Writer, key fmt.Stringer, operation proto.Message) error {
+	r := operation.(*plimsollv1.Operation)
 	took := ""
 	if final(r) && r.GetFinishedAt() != nil {
 		took = fmt.Sprintf(" after %s", r.GetFinishedAt().AsTime().Sub(r.GetAcceptedAt().AsTime()).Round(time.Millisecond))
 	}
-	_, err := fmt.Fprintf(to, "%s: %s%s: %s\nreceipt %s\n", key, word(r.GetState(), "RECEIPT_STATE_"), took, plain(r.GetMessage()), r.GetId())
+	_, err := fmt.Fprintf(to, "%s: %s%s: %s\noperation %s\n", key, word(r.GetState(), "OPERATION_STATE_"), took, plain(r.GetMessage()), r.GetId())
 	return err
 }
 
 // endOf is the error of an order that was waited for and did not come to a good end.
-func endOf(key fmt.Stringer, receipt *plimsollv1.Receipt, waited bool, patience time.Duration) error {
+func endOf(key fmt.Stringer, operation *plimsollv1.Operation, waited bool, patience time.Duration) error {
 	switch {
-	case !waited || receipt.GetState() == plimsollv1.ReceiptState_RECEIPT_STATE_DONE:
+	case !waited || operation.GetState() == plimsollv1.OperationState_OPERATION_STATE_DONE:
 		return nil
-	case !final(receipt):
+	case !final(operation):
 		return &orderError{fmt.Sprintf("%s: the reconcile has not ended within %s", key, patience)}
 	}
-	return &orderError{fmt.Sprintf("%s: the reconcile did not come to a good end: %s", key, plain(receipt.GetMessage()))}
+	return &orderError{fmt.Sprintf("%s: the reconcile did not come to a good end: %s", key, plain(operation.GetMessage()))}
 }

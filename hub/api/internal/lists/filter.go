@@ -44,12 +44,12 @@ type Filters struct {
 
 // The filters on each kind of resource.
 var (
-	ClusterFilters  = newFilters("cluster", &plimsollv1.Cluster{})
-	WorkloadFilters = newFilters("workload", &plimsollv1.Workload{})
-	ObjectFilters   = newFilters("object", &plimsollv1.ObjectState{})
-	ReceiptFilters  = newFilters("receipt", &plimsollv1.Receipt{}, &plimsollv1.ObjectKey{})
-	EventFilters    = newFilters("event", &plimsollv1.Event{})
-	FleetFilters    = newFilters("placement", &plimsollv1.FleetPlacement{}, &plimsollv1.Workload{})
+	ClusterFilters   = newFilters("cluster", &plimsollv1.Cluster{})
+	WorkloadFilters  = newFilters("workload", &plimsollv1.Workload{})
+	ObjectFilters    = newFilters("object", &plimsollv1.ObjectState{})
+	OperationFilters = newFilters("operation", &plimsollv1.Operation{}, &plimsollv1.ObjectKey{})
+	EventFilters     = newFilters("event", &plimsollv1.Event{})
+	FleetFilters     = newFilters("placement", &plimsollv1.FleetPlacement{}, &plimsollv1.Workload{})
 )
 
 // newFilters puts off what it costs until somebody filters. parts are messages in the resource that other files define.

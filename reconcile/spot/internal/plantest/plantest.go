@@ -66,10 +66,10 @@ func Names(evictions []plan.Eviction) []string {
 	return list
 }
 
-// DoomSlots gives the pods of some slots a node that goes.
-func DoomSlots(pods []plan.Pod, d plan.Doom, slots ...int) []plan.Pod {
+// InterruptSlots gives the pods of some slots a node that goes.
+func InterruptSlots(pods []plan.Pod, d plan.Interruption, slots ...int) []plan.Pod {
 	for _, slot := range slots {
-		pods[slot].Doom = &d
+		pods[slot].Interruption = &d
 	}
 	return pods
 }

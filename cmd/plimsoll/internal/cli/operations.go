@@ -14,17 +14,17 @@ import (
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
-func receiptsCommand(env Environment) *cobra.Command {
+func operationsCommand(env Environment) *cobra.Command {
 	conn, out, asked := connection.New(env.Getenv), output{}, query{}
-	var only plimsollv1.ListReceiptsRequest
+	var only plimsollv1.ListOperationsRequest
 	command := &cobra.Command{
-		Use:   "receipts",
+		Use:   "operations",
 		Short: "List requeues with their progress",
 		Example: `  # List what was ordered and has not run yet
-  plimsoll get receipts --filter 'receipt.state == "PENDING"'
+  plimsoll get operations --filter 'operation.state == "PENDING"'
 
   # List the newest first
-  plimsoll get receipts --order-by 'accepted_at desc'`,
+  plimsoll get operations --order-by 'accepted_at desc'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.Open(c.Context())
@@ -33,12 +33,12 @@ func receiptsCommand(env Environment) *cobra.Command {
 			}
 			defer api.Close()
 			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
-			found, err := listReceipts(c.Context(), api, &only)
+			found, err := listOperations(c.Context(), api, &only)
 			if err != nil {
 				return err
 			}
 			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, receiptNames(found), func(to io.Writer) error { return receiptsTable(to, env, found, out.wide()) })
+			return out.write(env.Out, found, operationNames(found), func(to io.Writer) error { return operationsTable(to, env, found, out.wide()) })
 		},
 	}
 	flags := command.Flags()
@@ -47,38 +47,38 @@ func receiptsCommand(env Environment) *cobra.Command {
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)
-	asked.listFlags(command, `receipt.user == "alice"`)
+	asked.listFlags(command, `operation.user == "alice"`)
 	return command
 }
 
-// listReceipts reads all pages into one answer.
-func listReceipts(ctx context.Context, api *connection.Client, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
-	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListReceiptsResponse, error) {
+// listOperations reads all pages into one answer.
+func listOperations(ctx context.Context, api *connection.Client, request *plimsollv1.ListOperationsRequest) (*plimsollv1.ListOperationsResponse, error) {
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListOperationsResponse, error) {
 		request.PageToken = token
-		return plimsollv1.NewObjectServiceClient(api).ListReceipts(ctx, request)
+		return plimsollv1.NewObjectServiceClient(api).ListOperations(ctx, request)
 	})
 }
 
-func receiptNames(all *plimsollv1.ListReceiptsResponse) []string {
-	names := make([]string, 0, len(all.GetReceipts()))
-	for _, r := range all.GetReceipts() {
-		names = append(names, "receipt/"+r.GetId())
+func operationNames(all *plimsollv1.ListOperationsResponse) []string {
+	names := make([]string, 0, len(all.GetOperations()))
+	for _, r := range all.GetOperations() {
+		names = append(names, "operation/"+r.GetId())
 	}
 	return names
 }
 
-func receiptsTable(to io.Writer, env Environment, all *plimsollv1.ListReceiptsResponse, wide bool) error {
-	if len(all.GetReceipts()) == 0 {
+func operationsTable(to io.Writer, env Environment, all *plimsollv1.ListOperationsResponse, wide bool) error {
+	if len(all.GetOperations()) == 0 {
 		fmt.Fprintln(env.Err, "No requeues found, or none that you may see.")
 		return nil
 	}
-	rows := newTable(columns(wide, []string{"RECEIPT", "CLUSTER", "OBJECT", "STATE", "AGE", "USER", "MESSAGE"}, "CONTROLLER", "FILTER")...)
-	for _, r := range all.GetReceipts() {
+	rows := newTable(columns(wide, []string{"OPERATION", "CLUSTER", "OBJECT", "STATE", "AGE", "USER", "MESSAGE"}, "CONTROLLER", "FILTER")...)
+	for _, r := range all.GetOperations() {
 		what := keyName(r.GetKey())
 		if r.GetFilter() != "" {
 			what = fmt.Sprintf("%d of %d", r.GetOrdered(), r.GetMatched())
 		}
-		row := []string{r.GetId(), r.GetKey().GetCluster(), what, word(r.GetState(), "RECEIPT_STATE_"), age(r.GetAcceptedAt(), env.Now()), r.GetUser(), r.GetMessage()}
+		row := []string{r.GetId(), r.GetKey().GetCluster(), what, word(r.GetState(), "OPERATION_STATE_"), age(r.GetAcceptedAt(), env.Now()), r.GetUser(), r.GetMessage()}
 		rows.add(columns(wide, row, r.GetKey().GetController(), r.GetFilter())...)
 	}
 	return rows.write(to)
@@ -87,7 +87,7 @@ func receiptsTable(to io.Writer, env Environment, all *plimsollv1.ListReceiptsRe
 func cancelCommand(env Environment) *cobra.Command {
 	conn, out := connection.New(env.Getenv), output{}
 	command := &cobra.Command{
-		Use:   "cancel RECEIPT...",
+		Use:   "cancel OPERATION...",
 		Short: "Cancel requeues that have not started",
 		Long: `Cancel requeues that have not started. For a requeue with --filter, this cancels the rest. Objects that changed meanwhile are
 reconciled anyway.`,
@@ -95,10 +95,10 @@ reconciled anyway.`,
   plimsoll cancel w.prod-eu.1
 
   # Cancel all that are pending
-  plimsoll get receipts --filter 'receipt.state == "PENDING"' -o name | xargs plimsoll cancel`,
+  plimsoll get operations --filter 'operation.state == "PENDING"' -o name | xargs plimsoll cancel`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(c, errors.New("missing: RECEIPT"))
+				return usage(c, errors.New("missing: OPERATION"))
 			}
 			return nil
 		},
@@ -121,19 +121,19 @@ reconciled anyway.`,
 	return command
 }
 
-// receiptID is a receipt as the API names it, which -o name prints with its kind.
-func receiptID(given string) string { return strings.TrimPrefix(given, "receipt/") }
+// operationID is an operation as the API names it, which -o name prints with its kind.
+func operationID(given string) string { return strings.TrimPrefix(given, "operation/") }
 
 func cancelOne(ctx context.Context, api *connection.Client, env Environment, out *output, id string) error {
 	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
-	answer, err := plimsollv1.NewObjectServiceClient(api).CancelReceipt(call, &plimsollv1.CancelReceiptRequest{Receipt: receiptID(id)})
+	answer, err := plimsollv1.NewObjectServiceClient(api).CancelOperation(call, &plimsollv1.CancelOperationRequest{Operation: operationID(id)})
 	if err != nil {
 		return err
 	}
-	r := answer.GetReceipt()
-	return out.write(env.Out, answer, []string{"receipt/" + r.GetId()}, func(to io.Writer) error {
-		_, err := fmt.Fprintf(to, "receipt/%s: %s: %s\n", plain(r.GetId()), word(r.GetState(), "RECEIPT_STATE_"), plain(r.GetMessage()))
+	r := answer.GetOperation()
+	return out.write(env.Out, answer, []string{"operation/" + r.GetId()}, func(to io.Writer) error {
+		_, err := fmt.Fprintf(to, "operation/%s: %s: %s\n", plain(r.GetId()), word(r.GetState(), "OPERATION_STATE_"), plain(r.GetMessage()))
 		return err
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Shapes know where quantities are in the encoded objects of a scheme. They may be used concurrently.
-type Shapes struct {
+// Paths know where quantities are in the encoded objects of a scheme. They may be used concurrently.
+type Paths struct {
 	anything *state // any kind of the scheme, as JSON
 	kinds    map[schema.GroupVersionKind]*node
 }
@@ -32,10 +32,10 @@ type node struct {
 	leads    bool             // to a quantity, or to an array or map
 }
 
-// NewShapes looks at all types that the scheme knows.
-func NewShapes(scheme *runtime.Scheme) *Shapes {
+// NewPaths looks at all types that the scheme knows.
+func NewPaths(scheme *runtime.Scheme) *Paths {
 	b := &builder{nodes: map[reflect.Type]*node{}}
-	s := &Shapes{kinds: map[schema.GroupVersionKind]*node{}}
+	s := &Paths{kinds: map[schema.GroupVersionKind]*node{}}
 	for kind, of := range scheme.AllKnownTypes() {
 		s.kinds[kind] = b.node(of)
 	}

@@ -13,7 +13,7 @@ import (
 func TestDroughtsThatEndAtOnceAreToldInOneOrder(t *testing.T) {
 	var told []string
 	s := newShell(t, func(o *Options) {
-		o.Happened = func(h Happening) { told = append(told, h.Subject+" "+h.Reason) }
+		o.OnEvent = func(h Event) { told = append(told, h.Subject+" "+h.Reason) }
 	}, false)
 	known := map[dryShape]time.Time{}
 	for i := range 20 {

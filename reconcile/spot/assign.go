@@ -19,26 +19,26 @@ import (
 // parallelWrites bounds the writes that one reconcile has under way.
 const parallelWrites = 8
 
-// stamp gives pods their slots, and returns those that did not get theirs. One that fails stops no other. What the API server
+// assignSlots gives pods their slots, and returns those that did not get theirs. One that fails stops no other. What the API server
 // refuses for its policies waits for a while; after many such refusals without a success the rest waits as well.
-func (a *action) stamp(ctx context.Context, stamps []plan.Stamp) (unchanged map[types.UID]struct{}) {
+func (a *action) assignSlots(ctx context.Context, assignments []plan.Assignment) (unchanged map[types.UID]struct{}) {
 	unchanged = map[types.UID]struct{}{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)
-	for _, s := range stamps {
+	for _, s := range assignments {
 		group.Go(func() error {
 			mu.Lock()
-			pointless := a.stamped == 0 && a.denials.pods >= maxDenials
+			pointless := a.assigned == 0 && a.denials.pods >= maxDenials
 			mu.Unlock()
-			var what stampOutcome
+			var what assignOutcome
 			if !pointless {
-				what = a.stampOne(ctx, s)
+				what = a.assignSlot(ctx, s)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if what.done {
-				a.stamped++
+				a.assigned++
 			} else {
 				unchanged[s.Pod] = struct{}{}
 			}
@@ -54,37 +54,37 @@ func (a *action) stamp(ctx context.Context, stamps []plan.Stamp) (unchanged map[
 	return unchanged
 }
 
-// stampOutcome is the result of one stamp: one of its fields is set, or none when it was not tried.
-type stampOutcome struct {
+// assignOutcome is the result of one assignment: one of its fields is set, or none when it was not tried.
+type assignOutcome struct {
 	done, gone bool // gone or replaced
 	denied     denial
 	err        error
 }
 
-// stampOne gives a pod its slot, unless the API server refuses that.
-func (a *action) stampOne(ctx context.Context, s plan.Stamp) stampOutcome {
+// assignSlot gives a pod its slot, unless the API server refuses that.
+func (a *action) assignSlot(ctx context.Context, s plan.Assignment) assignOutcome {
 	if known, stands := a.dir.denials.stands(s.Pod, a.now); stands {
-		return stampOutcome{denied: known}
+		return assignOutcome{denied: known}
 	}
 	namespace := a.subject.key.Namespace
-	err := stampPod(ctx, a.subject.client, a.options.Keys, namespace, s)
+	err := writeSlot(ctx, a.subject.client, a.options.Keys, namespace, s)
 	message, denied := denialOf(err)
 	switch {
 	case err == nil:
 		a.dir.denials.end(s.Pod)
-		return stampOutcome{done: true}
+		return assignOutcome{done: true}
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return stampOutcome{gone: true}
+		return assignOutcome{gone: true}
 	case denied:
 		message = fmt.Sprintf("pod %s cannot be labelled with its slot: %s", s.Name, message)
-		return stampOutcome{denied: denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}}
+		return assignOutcome{denied: denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}}
 	}
-	return stampOutcome{err: fmt.Errorf("label pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
+	return assignOutcome{err: fmt.Errorf("label pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
 }
 
-// stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
-func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, s plan.Stamp) error {
-	patch, err := stampPatch(keys, s)
+// writeSlot writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
+func writeSlot(ctx context.Context, c client.Client, keys policy.Keys, namespace string, s plan.Assignment) error {
+	patch, err := slotPatch(keys, s)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace 
 	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 }
 
-func stampPatch(keys policy.Keys, s plan.Stamp) ([]byte, error) {
+func slotPatch(keys policy.Keys, s plan.Assignment) ([]byte, error) {
 	metadata := map[string]any{"uid": s.Pod, "labels": map[string]string{keys.Slot(): fmt.Sprint(s.Slot)}}
 	if s.DeletionCost != "" {
 		metadata["annotations"] = map[string]string{policy.DeletionCost: s.DeletionCost}

@@ -9,21 +9,21 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// happenings puts into the journal what the parts of the hub tell. Orders are put there by the API. Every replica keeps a journal of
+// eventLog puts into the journal what the parts of the hub tell. Orders are put there by the API. Every replica keeps a journal of
 // what it hears of; the API shows that of a member's owner.
-type happenings struct {
+type eventLog struct {
 	journal *journal.Journal
 
 	mu     sync.Mutex
 	states map[string]clusters.State // as told last, by member
 }
 
-func newHappenings() *happenings {
-	return &happenings{journal: journal.New(journal.Limits{}), states: map[string]clusters.State{}}
+func newEventLog() *eventLog {
+	return &eventLog{journal: journal.New(journal.Limits{}), states: map[string]clusters.State{}}
 }
 
 // member notes that the state of a member is another.
-func (h *happenings) member(event clusters.Event) {
+func (h *eventLog) member(event clusters.Event) {
 	name, state := event.Status.Name, event.Status.State
 	h.mu.Lock()
 	before, known := h.states[name]
@@ -46,14 +46,14 @@ func (h *happenings) member(event clusters.Event) {
 }
 
 // placement notes what spot placement tells.
-func (h *happenings) placement(told spot.Happening) {
+func (h *eventLog) placement(told spot.Event) {
 	h.journal.Add(journal.Event{
-		Type: happeningTypes[told.Type], At: told.At, Member: told.Member, Namespace: told.Workload.Namespace, Kind: told.Workload.Kind,
+		Type: eventTypes[told.Type], At: told.At, Member: told.Member, Namespace: told.Workload.Namespace, Kind: told.Workload.Kind,
 		Name: told.Workload.Name, Subject: told.Subject, Reason: told.Reason, Message: told.Message,
 	})
 }
 
-var happeningTypes = map[spot.HappeningType]journal.Type{
-	spot.HappenedMove: journal.Move, spot.HappenedInterruption: journal.Interruption,
-	spot.HappenedDroughtBegan: journal.DroughtBegan, spot.HappenedDroughtEnded: journal.DroughtEnded,
+var eventTypes = map[spot.EventType]journal.Type{
+	spot.EventMove: journal.Move, spot.EventInterruption: journal.Interruption,
+	spot.EventInsufficientCapacityBegan: journal.InsufficientCapacityBegan, spot.EventInsufficientCapacityEnded: journal.InsufficientCapacityEnded,
 }

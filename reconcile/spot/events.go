@@ -15,21 +15,21 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
-// HappeningType says what a [Happening] is about.
-type HappeningType string
+// EventType says what a [Event] is about.
+type EventType string
 
-// The types of happenings.
+// The types of events.
 const (
-	HappenedMove         HappeningType = "Move"
-	HappenedDroughtBegan HappeningType = "DroughtBegan"
-	HappenedDroughtEnded HappeningType = "DroughtEnded"
-	HappenedInterruption HappeningType = "Interruption"
+	EventMove                      EventType = "Move"
+	EventInsufficientCapacityBegan EventType = "InsufficientCapacityBegan"
+	EventInsufficientCapacityEnded EventType = "InsufficientCapacityEnded"
+	EventInterruption              EventType = "Interruption"
 )
 
-// Happening is one thing that happened in a member, for [Options.Happened].
-type Happening struct {
+// Event is one thing that happened in a member, for [Options.OnEvent].
+type Event struct {
 	At     time.Time
-	Type   HappeningType
+	Type   EventType
 	Member string
 	// Workload is that of a move; zero: it is about none.
 	Workload policy.WorkloadKey
@@ -41,10 +41,10 @@ type Happening struct {
 	Message string
 }
 
-// tells hands a happening on.
-func (e *Engine) tells(h Happening) {
-	if e.options.Happened != nil {
-		e.options.Happened(h)
+// tells hands an event on.
+func (e *Engine) tells(h Event) {
+	if e.options.OnEvent != nil {
+		e.options.OnEvent(h)
 	}
 }
 
@@ -54,19 +54,19 @@ func (e *Engine) toldMove(member string, key policy.WorkloadKey, m report.Move) 
 	if m.Strategy == policy.StrategyRelease {
 		done = "released"
 	}
-	e.tells(Happening{
-		At: m.At, Type: HappenedMove, Member: member, Workload: key, Subject: m.Pod, Reason: string(m.For),
+	e.tells(Event{
+		At: m.At, Type: EventMove, Member: member, Workload: key, Subject: m.Pod, Reason: string(m.For),
 		Message: strings.TrimSuffix(fmt.Sprintf("pod %s was %s from %s: %s", m.Pod, done, m.From, m.Why), ": "),
 	})
 }
 
-// toldDoom tells that a node is about to go, once for each notice.
-func (e *Engine) toldDoom(member string, before, now *plan.Doom) {
+// toldInterruption tells that a node is about to go, once for each notice.
+func (e *Engine) toldInterruption(member string, before, now *plan.Interruption) {
 	if now == nil || now.Gone || before != nil && before.Notice == now.Notice {
 		return
 	}
-	e.tells(Happening{
-		At: now.Since, Type: HappenedInterruption, Member: member, Subject: now.Node, Reason: now.Notice,
+	e.tells(Event{
+		At: now.Since, Type: EventInterruption, Member: member, Subject: now.Node, Reason: now.Notice,
 		Message: fmt.Sprintf("node %s is about to be terminated: %s", now.Node, now.Notice),
 	})
 }
@@ -101,16 +101,16 @@ func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *sh
 	stand := dryShapes(d)
 	for _, dry := range inOrder(stand) {
 		if _, is := known[dry]; !is {
-			e.tells(Happening{
-				At: stand[dry], Type: HappenedDroughtBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
+			e.tells(Event{
+				At: stand[dry], Type: EventInsufficientCapacityBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
 				Message: fmt.Sprintf("%s has no room for pods like %s", dry.capacity, dry.shape),
 			})
 		}
 	}
 	for _, dry := range inOrder(known) {
 		if _, is := stand[dry]; !is {
-			e.tells(Happening{
-				At: now, Type: HappenedDroughtEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
+			e.tells(Event{
+				At: now, Type: EventInsufficientCapacityEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
 				Message: fmt.Sprintf("%s no longer counts as full for pods like %s", dry.capacity, dry.shape),
 			})
 		}

@@ -21,19 +21,19 @@ func TestARequeueIsFollowedToTheReconcileThatStartedAfterIt(t *testing.T) {
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		synctest.Wait() // the first reconcile is under way
-		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		operation, err := h.Requeue(keyOf("c", "a", "one"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		step <- nil // ends the first, which began before the order
 		synctest.Wait()
-		if now, ok := h.Receipt(receipt.ID); !ok || now.Done || now.Record.State != StateRunning || now.Record.Priority != PriorityOrdered {
-			t.Fatalf("receipt %+v (%v), want it open while the ordered reconcile runs", now, ok)
+		if now, ok := h.Operation(operation.ID); !ok || now.Done || now.Record.State != StateRunning || now.Record.Priority != PriorityOrdered {
+			t.Fatalf("operation %+v (%v), want it open while the ordered reconcile runs", now, ok)
 		}
 		step <- errors.New("broken")
-		final, err := h.Wait(t.Context(), receipt.ID)
+		final, err := h.Wait(t.Context(), operation.ID)
 		if err != nil || !final.Done || final.Record.LastOutcome != OutcomeError || final.Record.LastError != "broken" {
-			t.Errorf("receipt %+v, %v: want the outcome of the ordered reconcile", final, err)
+			t.Errorf("operation %+v, %v: want the outcome of the ordered reconcile", final, err)
 		}
 		close(step)
 		h.cancel()
@@ -52,13 +52,13 @@ func TestARequeueOvertakesABackOff(t *testing.T) {
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		time.Sleep(20 * time.Second) // five failures; the next try would be 10 s away
-		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		operation, err := h.Requeue(keyOf("c", "a", "one"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if now, _ := h.Receipt(receipt.ID); !now.Done || now.Record.LastOutcome != OutcomeDone {
-			t.Errorf("receipt %+v, want it done at once", now)
+		if now, _ := h.Operation(operation.ID); !now.Done || now.Record.LastOutcome != OutcomeDone {
+			t.Errorf("operation %+v, want it done at once", now)
 		}
 		h.cancel()
 	})
@@ -81,11 +81,11 @@ func TestARequeueOfSomethingUnknownSaysWhatIsUnknown(t *testing.T) {
 				t.Errorf("%v is in the ledger", key)
 			}
 		}
-		if _, err := h.Wait(t.Context(), "x"); !errors.Is(err, ErrUnknownReceipt) {
+		if _, err := h.Wait(t.Context(), "x"); !errors.Is(err, ErrUnknownOperation) {
 			t.Errorf("wait: %v", err)
 		}
-		if _, ok := h.Receipt("x"); ok {
-			t.Error("an unknown receipt is known")
+		if _, ok := h.Operation("x"); ok {
+			t.Error("an unknown operation is known")
 		}
 		h.cancel()
 	})
@@ -99,17 +99,17 @@ func TestAnOrderBehindAClosedGateIsKeptUntilItOpens(t *testing.T) {
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		synctest.Wait()
-		receipt, err := h.Requeue(keyOf("c", "a", "one"))
-		if err != nil || receipt.Record.State != StateHeld || receipt.Record.Reason != "does not answer" {
-			t.Fatalf("receipt %+v, %v", receipt, err)
+		operation, err := h.Requeue(keyOf("c", "a", "one"))
+		if err != nil || operation.Record.State != StateHeld || operation.Record.Reason != "does not answer" {
+			t.Fatalf("operation %+v, %v", operation, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if now, err := h.Wait(ctx, receipt.ID); !errors.Is(err, context.DeadlineExceeded) || now.Done || now.Record.State != StateHeld {
+		if now, err := h.Wait(ctx, operation.ID); !errors.Is(err, context.DeadlineExceeded) || now.Done || now.Record.State != StateHeld {
 			t.Errorf("wait: %+v, %v", now, err)
 		}
 		h.Release("a", HoldBreaker)
-		if now, err := h.Wait(t.Context(), receipt.ID); err != nil || now.Record.LastOutcome != OutcomeDone {
+		if now, err := h.Wait(t.Context(), operation.ID); err != nil || now.Record.LastOutcome != OutcomeDone {
 			t.Errorf("wait: %+v, %v", now, err)
 		}
 		h.cancel()
@@ -152,7 +152,7 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t 
 				a.add(configMap("one"))
 				synctest.Wait()
 				h.holdAll(HoldOwnership, "standby")
-				receipt, err := h.Requeue(keyOf("c", "a", "one"))
+				operation, err := h.Requeue(keyOf("c", "a", "one"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,11 +160,11 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t 
 				synctest.Wait()
 				h.releaseAll(HoldOwnership)
 				synctest.Wait()
-				now, ok := h.Receipt(receipt.ID)
+				now, ok := h.Operation(operation.ID)
 				if !ok || !now.Done || now.Record.LastOutcome != tc.want || now.Record.Reason != tc.reason {
-					t.Errorf("receipt %+v (%v), want outcome %s", now, ok, tc.want)
+					t.Errorf("operation %+v (%v), want outcome %s", now, ok, tc.want)
 				}
-				if len(h.receipts.pending) != 0 || len(h.receipts.stranded) != 0 {
+				if len(h.operations.pending) != 0 || len(h.operations.stranded) != 0 {
 					t.Error("something still follows the record")
 				}
 				h.cancel()
@@ -175,7 +175,7 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t 
 
 func TestAnOrderThatIsPushedOutWhileItsMemberIsAwayIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Receipts: 1}, &queue{name: "c", perMember: 5})
+		b := newBench(t, Options{Operations: 1}, &queue{name: "c", perMember: 5})
 		q := b.queues[0]
 		l, other := b.join(q, "m"), b.join(q, "other")
 		wakeChanged(q, l, "a")
@@ -185,8 +185,8 @@ func TestAnOrderThatIsPushedOutWhileItsMemberIsAwayIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.leave(l)
-		if now, ok := b.rt.Receipt(first.ID); !ok || now.Done || now.Record.Reason != goneReason {
-			t.Errorf("receipt %+v (%v), want it open while the member may be back", now, ok)
+		if now, ok := b.rt.Operation(first.ID); !ok || now.Done || now.Record.Reason != goneReason {
+			t.Errorf("operation %+v (%v), want it open while the member may be back", now, ok)
 		}
 		if _, err := b.rt.Requeue(Key{Controller: "c", Member: "other", NamespacedName: nsName("a")}); err != nil {
 			t.Fatal(err)
@@ -197,24 +197,24 @@ func TestAnOrderThatIsPushedOutWhileItsMemberIsAwayIsLost(t *testing.T) {
 		}
 		time.Sleep(orderGrace)
 		synctest.Wait()
-		if len(b.rt.receipts.stranded) != 0 || len(b.rt.receipts.byID) != 1 {
+		if len(b.rt.operations.stranded) != 0 || len(b.rt.operations.byID) != 1 {
 			t.Error("an order that was pushed out is kept")
 		}
 	})
 }
 
-func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
+func TestOperationsAreBoundedAndTheNewestStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Receipts: 3}, &queue{name: "c", perMember: 5})
+		b := newBench(t, Options{Operations: 3}, &queue{name: "c", perMember: 5})
 		q := b.queues[0]
 		wakeChanged(q, b.join(q, "m"), "a")
 		var ids []string
 		order := func() {
-			receipt, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
+			operation, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids = append(ids, receipt.ID)
+			ids = append(ids, operation.ID)
 		}
 		order()
 		first, lost := ids[0], make(chan error, 1)
@@ -226,34 +226,34 @@ func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
 		for range 4 {
 			order()
 		}
-		if err := <-lost; !errors.Is(err, ErrUnknownReceipt) {
-			t.Errorf("waiting for a receipt that was pushed out: %v", err)
+		if err := <-lost; !errors.Is(err, ErrUnknownOperation) {
+			t.Errorf("waiting for an operation that was pushed out: %v", err)
 		}
 		b.finish(q, b.mustTake(t, q, "m", "a"), done)
 		for i, id := range ids {
-			receipt, ok := b.rt.Receipt(id)
-			if want := i >= 2; ok != want || receipt.Done != want {
-				t.Errorf("receipt %d: known %v, done %v, want both %v", i, ok, receipt.Done, want)
+			operation, ok := b.rt.Operation(id)
+			if want := i >= 2; ok != want || operation.Done != want {
+				t.Errorf("operation %d: known %v, done %v, want both %v", i, ok, operation.Done, want)
 			}
 		}
-		if len(b.rt.receipts.byID) != 3 || len(b.rt.receipts.pending) != 0 {
-			t.Errorf("%d receipts and %d records are followed", len(b.rt.receipts.byID), len(b.rt.receipts.pending))
+		if len(b.rt.operations.byID) != 3 || len(b.rt.operations.pending) != 0 {
+			t.Errorf("%d operations and %d records are followed", len(b.rt.operations.byID), len(b.rt.operations.pending))
 		}
 	})
 }
 
 func TestManyOrdersInOneNamespacePushOutNoneOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Receipts: 6}, &queue{name: "c", perMember: 5})
+		b := newBench(t, Options{Operations: 6}, &queue{name: "c", perMember: 5})
 		q := b.queues[0]
 		order := func(member, namespace string) string {
 			t.Helper()
 			time.Sleep(time.Millisecond)
-			receipt, err := b.rt.Requeue(Key{Controller: "c", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}})
+			operation, err := b.rt.Requeue(Key{Controller: "c", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return receipt.ID
+			return operation.ID
 		}
 		for _, member := range []string{"m", "other"} {
 			l := b.join(q, member)
@@ -267,19 +267,19 @@ func TestManyOrdersInOneNamespacePushOutNoneOfAnother(t *testing.T) {
 		}
 		kept = append(kept, order("other", "greedy"))
 		for _, id := range kept {
-			if _, ok := b.rt.Receipt(id); !ok {
+			if _, ok := b.rt.Operation(id); !ok {
 				t.Error("an order was pushed out by those of another namespace")
 			}
 		}
-		if n := len(b.rt.receipts.byID); n != 6 {
-			t.Errorf("%d receipts are kept, not 6", n)
+		if n := len(b.rt.operations.byID); n != 6 {
+			t.Errorf("%d operations are kept, not 6", n)
 		}
 	})
 }
 
 func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Receipts: 6}, &queue{name: "c", perMember: 5})
+		b := newBench(t, Options{Operations: 6}, &queue{name: "c", perMember: 5})
 		q := b.queues[0]
 		l := b.join(q, "m")
 		for _, namespace := range []string{"shop", "pay"} {
@@ -288,11 +288,11 @@ func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 		order := func(caller, namespace string) string {
 			t.Helper()
 			time.Sleep(time.Millisecond)
-			receipt, err := b.rt.RequeueFor(Key{Controller: "c", Member: "m", NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}, caller)
+			operation, err := b.rt.RequeueFor(Key{Controller: "c", Member: "m", NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}, caller)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return receipt.ID
+			return operation.ID
 		}
 		kept := []string{order("alice", "shop"), order("alice", "shop"), order("bob", "pay")}
 		for range 100 {
@@ -300,14 +300,14 @@ func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 			order("mallory", "pay")
 		}
 		for _, id := range append(kept, order("carol", "shop")) {
-			if _, ok := b.rt.Receipt(id); !ok {
+			if _, ok := b.rt.Operation(id); !ok {
 				t.Error("an order was pushed out by those of another caller")
 			}
 		}
-		if n := len(b.rt.receipts.byID); n != 6 {
-			t.Errorf("%d receipts are kept, not 6", n)
+		if n := len(b.rt.operations.byID); n != 6 {
+			t.Errorf("%d operations are kept, not 6", n)
 		}
-		if counted := b.rt.receipts.callers; counted["alice"] != 2 || counted["bob"] != 1 || counted["carol"] != 1 || counted["mallory"] != 2 {
+		if counted := b.rt.operations.callers; counted["alice"] != 2 || counted["bob"] != 1 || counted["carol"] != 1 || counted["mallory"] != 2 {
 			t.Errorf("counted %v", counted)
 		}
 	})

@@ -21,40 +21,40 @@ var (
 	ErrRetired = errors.New("this replica stops and takes no orders")
 	// ErrUnknownKey: the controller knows no object of that name in the member.
 	ErrUnknownKey = errors.New("unknown object")
-	// ErrUnknownReceipt: there never was such a receipt, or it was pushed out; see Options.Receipts.
-	ErrUnknownReceipt = errors.New("unknown receipt")
+	// ErrUnknownOperation: there never was such an operation, or it was pushed out; see Options.Operations.
+	ErrUnknownOperation = errors.New("unknown operation")
 )
 
 const (
-	// goneReason is in the record of a receipt whose member left before the reconcile ended.
+	// goneReason is in the record of an operation whose member left before the reconcile ended.
 	goneReason = "the member left"
 	// orderGrace is how long an order waits for a member that left: one whose credentials or kinds change is soon back.
 	orderGrace = 5 * time.Second
 )
 
-// receipts follows accepted orders. It keeps a bounded number of them. When there are too many, the caller with the most loses
-// one, done or not: the oldest of the namespace in which that caller has the most. So no caller pushes out the receipt of
+// operations follows accepted orders. It keeps a bounded number of them. When there are too many, the caller with the most loses
+// one, done or not: the oldest of the namespace in which that caller has the most. So no caller pushes out the operation of
 // another who has fewer, and a caller's orders in one namespace push out none of its own in a quieter one. Guarded by
 // Runtime.mu.
-type receipts struct {
+type operations struct {
 	most    int
 	given   uint64 // in all
-	byID    map[string]*receipt
-	shares  map[receiptShare][]*receipt // all of byID, oldest first
-	callers map[string]int              // how many of byID each has
-	pending map[*record][]*receipt
+	byID    map[string]*operation
+	shares  map[operationShare][]*operation // all of byID, oldest first
+	callers map[string]int                  // how many of byID each has
+	pending map[*record][]*operation
 
-	stranded map[flowName][]*receipt // of members that left, while they may be back
+	stranded map[flowName][]*operation // of members that left, while they may be back
 }
 
 // flowName names the flows of one controller in one member, one after the other.
 type flowName struct{ controller, member string }
 
-// receiptShare is what one caller ordered in one namespace of a member.
-type receiptShare struct{ caller, member, namespace string }
+// operationShare is what one caller ordered in one namespace of a member.
+type operationShare struct{ caller, member, namespace string }
 
-type receipt struct {
-	Receipt
+type operation struct {
+	Operation
 	number uint64        // in the order of acceptance
 	record *record       // nil once done, and while stranded
 	begun  bool          // a reconcile began after it was accepted
@@ -62,21 +62,21 @@ type receipt struct {
 	ended  chan struct{} // closed when done, or pushed out
 }
 
-func newReceipts(most int) receipts {
-	return receipts{
-		most: most, byID: map[string]*receipt{}, shares: map[receiptShare][]*receipt{}, callers: map[string]int{},
-		pending: map[*record][]*receipt{}, stranded: map[flowName][]*receipt{},
+func newOperations(most int) operations {
+	return operations{
+		most: most, byID: map[string]*operation{}, shares: map[operationShare][]*operation{}, callers: map[string]int{},
+		pending: map[*record][]*operation{}, stranded: map[flowName][]*operation{},
 	}
 }
 
-// accept makes a receipt of a caller for the next reconcile of a record.
-func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
-	rc := &receipt{
-		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now, Caller: caller},
-		record:  r, ended: make(chan struct{}), number: rs.given,
+// accept makes an operation of a caller for the next reconcile of a record.
+func (rs *operations) accept(r *record, caller string, now time.Time) *operation {
+	rc := &operation{
+		Operation: Operation{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now, Caller: caller},
+		record:    r, ended: make(chan struct{}), number: rs.given,
 	}
 	rs.given++
-	share := receiptShare{caller, rc.Key.Member, rc.Key.Namespace}
+	share := operationShare{caller, rc.Key.Member, rc.Key.Namespace}
 	rs.byID[rc.ID] = rc
 	rs.shares[share] = append(rs.shares[share], rc)
 	rs.callers[caller]++
@@ -88,8 +88,8 @@ func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
 	return rc
 }
 
-// largestShare has the most receipts of the caller with the most. Of several such, the one with the oldest receipt is taken.
-func (rs *receipts) largestShare() (largest receiptShare) {
+// largestShare has the most operations of the caller with the most. Of several such, the one with the oldest operation is taken.
+func (rs *operations) largestShare() (largest operationShare) {
 	for share, all := range rs.shares {
 		most := rs.shares[largest]
 		switch by := cmp.Or(cmp.Compare(rs.callers[share.caller], rs.callers[largest.caller]), cmp.Compare(len(all), len(most))); {
@@ -100,8 +100,8 @@ func (rs *receipts) largestShare() (largest receiptShare) {
 	return largest
 }
 
-// push takes the oldest receipt of a share out.
-func (rs *receipts) push(share receiptShare) {
+// push takes the oldest operation of a share out.
+func (rs *operations) push(share operationShare) {
 	old := rs.shares[share][0]
 	if rs.shares[share] = rs.shares[share][1:]; len(rs.shares[share]) == 0 {
 		delete(rs.shares, share)
@@ -116,11 +116,11 @@ func (rs *receipts) push(share receiptShare) {
 	old.lost = true
 	close(old.ended)
 	if r := old.record; r != nil {
-		rs.keep(r, slices.DeleteFunc(rs.pending[r], func(rc *receipt) bool { return rc == old }))
+		rs.keep(r, slices.DeleteFunc(rs.pending[r], func(rc *operation) bool { return rc == old }))
 	}
 }
 
-func (rs *receipts) keep(r *record, kept []*receipt) {
+func (rs *operations) keep(r *record, kept []*operation) {
 	r.ordered = len(kept) > 0
 	if r.ordered {
 		rs.pending[r] = kept
@@ -130,14 +130,14 @@ func (rs *receipts) keep(r *record, kept []*receipt) {
 }
 
 // begin notes that a reconcile starts.
-func (rs *receipts) begin(r *record) {
+func (rs *operations) begin(r *record) {
 	for _, rc := range rs.pending[r] {
 		rc.begun = true
 	}
 }
 
-// settle ends the receipts whose reconcile has ended.
-func (rs *receipts) settle(r *record) {
+// settle ends the operations whose reconcile has ended.
+func (rs *operations) settle(r *record) {
 	kept := rs.pending[r][:0]
 	for _, rc := range rs.pending[r] {
 		if rc.begun {
@@ -149,16 +149,16 @@ func (rs *receipts) settle(r *record) {
 	rs.keep(r, kept)
 }
 
-// end ends all receipts of a record.
-func (rs *receipts) end(r *record, last Record) {
+// end ends all operations of a record.
+func (rs *operations) end(r *record, last Record) {
 	for _, rc := range rs.pending[r] {
 		rc.end(last)
 	}
 	rs.keep(r, nil)
 }
 
-// strand keeps the open receipts of a flow that is gone, and reports whether there are any.
-func (rs *receipts) strand(l *flow) bool {
+// strand keeps the open operations of a flow that is gone, and reports whether there are any.
+func (rs *operations) strand(l *flow) bool {
 	name := l.name()
 	for r, open := range rs.of(l) {
 		delete(rs.pending, r)
@@ -172,8 +172,8 @@ func (rs *receipts) strand(l *flow) bool {
 	return len(rs.stranded[name]) > 0
 }
 
-// adopt hands stranded receipts to the flow that has come, where their keys are looked at first.
-func (rs *receipts) adopt(l *flow) {
+// adopt hands stranded operations to the flow that has come, where their keys are looked at first.
+func (rs *operations) adopt(l *flow) {
 	for _, rc := range rs.stranded[l.name()] {
 		if rc.lost || rc.Done { // pushed out, or cancelled
 			continue
@@ -186,8 +186,8 @@ func (rs *receipts) adopt(l *flow) {
 	delete(rs.stranded, l.name())
 }
 
-// abandon ends receipts whose member did not come back.
-func (rs *receipts) abandon(name flowName, left []*receipt) {
+// abandon ends operations whose member did not come back.
+func (rs *operations) abandon(name flowName, left []*operation) {
 	for _, rc := range left {
 		if !rc.lost && rc.record == nil && !rc.Done {
 			last := rc.Record
@@ -195,14 +195,14 @@ func (rs *receipts) abandon(name flowName, left []*receipt) {
 			rc.end(last)
 		}
 	}
-	rs.stranded[name] = slices.DeleteFunc(rs.stranded[name], func(rc *receipt) bool { return slices.Contains(left, rc) })
+	rs.stranded[name] = slices.DeleteFunc(rs.stranded[name], func(rc *operation) bool { return slices.Contains(left, rc) })
 	if len(rs.stranded[name]) == 0 {
 		delete(rs.stranded, name)
 	}
 }
 
-func (rs *receipts) of(l *flow) map[*record][]*receipt {
-	found := map[*record][]*receipt{}
+func (rs *operations) of(l *flow) map[*record][]*operation {
+	found := map[*record][]*operation{}
 	for r, open := range rs.pending {
 		if r.flow == l {
 			found[r] = open
@@ -211,13 +211,13 @@ func (rs *receipts) of(l *flow) map[*record][]*receipt {
 	return found
 }
 
-func (rc *receipt) end(last Record) {
+func (rc *operation) end(last Record) {
 	rc.Done, rc.Record, rc.record = true, last, nil
 	close(rc.ended)
 }
 
-func (rc *receipt) snapshot() Receipt {
-	s := rc.Receipt
+func (rc *operation) snapshot() Operation {
+	s := rc.Operation
 	if rc.record != nil {
 		s.Record = rc.record.snapshot()
 	}
@@ -225,58 +225,58 @@ func (rc *receipt) snapshot() Receipt {
 }
 
 // Requeue is [Runtime.RequeueFor] for this program itself.
-func (rt *Runtime) Requeue(key Key) (Receipt, error) { return rt.RequeueFor(key, "") }
+func (rt *Runtime) Requeue(key Key) (Operation, error) { return rt.RequeueFor(key, "") }
 
 // RequeueFor orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
-// stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
+// stops waiting. The operation is followed to the end of a reconcile that starts after now, whatever its outcome; if the
 // object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a hold applies; the key is held
-// then. caller is who orders, among whom receipts are shared out: see Options.Receipts. Errors: ErrUnknownController,
+// then. caller is who orders, among whom operations are shared out: see Options.Operations. Errors: ErrUnknownController,
 // ErrUnknownMember, ErrUnknownKey, and ErrRetired after [Runtime.Retire].
-func (rt *Runtime) RequeueFor(key Key, caller string) (Receipt, error) {
+func (rt *Runtime) RequeueFor(key Key, caller string) (Operation, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.retired {
-		return Receipt{}, fmt.Errorf("requeue: %w", ErrRetired)
+		return Operation{}, fmt.Errorf("requeue: %w", ErrRetired)
 	}
 	r, err := rt.find(key)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("requeue: %w", err)
+		return Operation{}, fmt.Errorf("requeue: %w", err)
 	}
-	rc := rt.receipts.accept(r, caller, time.Now())
+	rc := rt.operations.accept(r, caller, time.Now())
 	r.flow.queue.want(r, PriorityOrdered)
 	return rc.snapshot(), nil
 }
 
-// Receipt returns what is known about an order now. Not ok: there is no such receipt (any more).
-func (rt *Runtime) Receipt(id string) (Receipt, bool) {
+// Operation returns what is known about an order now. Not ok: there is no such operation (any more).
+func (rt *Runtime) Operation(id string) (Operation, bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rc := rt.receipts.byID[id]
+	rc := rt.operations.byID[id]
 	if rc == nil {
-		return Receipt{}, false
+		return Operation{}, false
 	}
 	return rc.snapshot(), true
 }
 
-// Wait returns the receipt when it is done. When ctx ends first, it returns the receipt as it is then, with ctx's error.
-// A receipt that is unknown, or is pushed out while waiting, is ErrUnknownReceipt.
-func (rt *Runtime) Wait(ctx context.Context, id string) (Receipt, error) {
+// Wait returns the operation when it is done. When ctx ends first, it returns the operation as it is then, with ctx's error.
+// An operation that is unknown, or is pushed out while waiting, is ErrUnknownOperation.
+func (rt *Runtime) Wait(ctx context.Context, id string) (Operation, error) {
 	rt.mu.Lock()
-	rc := rt.receipts.byID[id]
+	rc := rt.operations.byID[id]
 	rt.mu.Unlock()
 	if rc == nil {
-		return Receipt{}, fmt.Errorf("wait for receipt %q: %w", id, ErrUnknownReceipt)
+		return Operation{}, fmt.Errorf("wait for operation %q: %w", id, ErrUnknownOperation)
 	}
 	var err error
 	select {
 	case <-rc.ended:
 	case <-ctx.Done():
-		err = fmt.Errorf("wait for receipt %q: %w", id, context.Cause(ctx))
+		err = fmt.Errorf("wait for operation %q: %w", id, context.Cause(ctx))
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if err == nil && !rc.Done {
-		return rc.snapshot(), fmt.Errorf("wait for receipt %q: %w", id, ErrUnknownReceipt)
+		return rc.snapshot(), fmt.Errorf("wait for operation %q: %w", id, ErrUnknownOperation)
 	}
 	return rc.snapshot(), err
 }

@@ -29,33 +29,33 @@ func TestAnOrderIsTakenBackUntilItsReconcileBegins(t *testing.T) {
 		if _, closed := h.Closed("b", HoldBreaker); closed {
 			t.Error("the gate of another member is closed")
 		}
-		var orders []Receipt
+		var orders []Operation
 		for _, caller := range []string{"alice", "bob"} {
-			receipt, err := h.RequeueFor(keyOf("c", "a", "one"), caller)
+			operation, err := h.RequeueFor(keyOf("c", "a", "one"), caller)
 			if err != nil {
 				t.Fatal(err)
 			}
-			orders = append(orders, receipt)
+			orders = append(orders, operation)
 		}
-		cancelled, err := h.CancelReceipt(orders[0].ID)
+		cancelled, err := h.CancelOperation(orders[0].ID)
 		if err != nil || !cancelled.Done || cancelled.CancelledAt.IsZero() || cancelled.Caller != "alice" {
 			t.Fatalf("%+v, %v", cancelled, err)
 		}
 		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Priority != PriorityOrdered {
 			t.Errorf("priority %s, though another order is open", record.Priority)
 		}
-		if _, err := h.CancelReceipt(orders[0].ID); !errors.Is(err, ErrReceiptBegun) {
+		if _, err := h.CancelOperation(orders[0].ID); !errors.Is(err, ErrOperationBegun) {
 			t.Errorf("the second time: %v", err)
 		}
-		if _, err := h.CancelReceipt("unknown"); !errors.Is(err, ErrUnknownReceipt) {
-			t.Errorf("of no receipt: %v", err)
+		if _, err := h.CancelOperation("unknown"); !errors.Is(err, ErrUnknownOperation) {
+			t.Errorf("of no operation: %v", err)
 		}
-		if all := h.ReceiptsIn("a"); len(all) != 2 || len(h.ReceiptsIn("b")) != 0 {
-			t.Errorf("receipts: %+v", all)
+		if all := h.OperationsIn("a"); len(all) != 2 || len(h.OperationsIn("b")) != 0 {
+			t.Errorf("operations: %+v", all)
 		}
 		h.Release("a", HoldBreaker)
 		synctest.Wait()
-		if _, err := h.CancelReceipt(orders[1].ID); !errors.Is(err, ErrReceiptBegun) {
+		if _, err := h.CancelOperation(orders[1].ID); !errors.Is(err, ErrOperationBegun) {
 			t.Errorf("while it runs: %v", err)
 		}
 		close(step)
@@ -71,11 +71,11 @@ func TestAKeyWhoseOnlyOrderIsTakenBackWaitsLikeOneThatChanged(t *testing.T) {
 		a.add(configMap("one"))
 		synctest.Wait()
 		h.Hold("a", HoldBreaker, "")
-		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		operation, err := h.Requeue(keyOf("c", "a", "one"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.CancelReceipt(receipt.ID); err != nil {
+		if _, err := h.CancelOperation(operation.ID); err != nil {
 			t.Fatal(err)
 		}
 		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Priority != PriorityChanged || record.State != StateHeld {
@@ -87,7 +87,7 @@ func TestAKeyWhoseOnlyOrderIsTakenBackWaitsLikeOneThatChanged(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if cancelled, err := h.CancelReceipt(stranded.ID); err != nil || cancelled.CancelledAt.IsZero() {
+		if cancelled, err := h.CancelOperation(stranded.ID); err != nil || cancelled.CancelledAt.IsZero() {
 			t.Errorf("of a member that has left: %+v, %v", cancelled, err)
 		}
 		h.cancel()

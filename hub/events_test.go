@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
-	h := newHappenings()
+	h := newEventLog()
 	for _, event := range []clusters.Event{
 		{Status: clusters.Status{Name: "prod", State: clusters.StateConnecting}},
 		{Status: clusters.Status{Name: "prod", State: clusters.StateReady}},
@@ -36,9 +36,9 @@ func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
 }
 
 func TestTheJournalKnowsAllThatPlacementTells(t *testing.T) {
-	h := newHappenings()
-	for _, what := range []spot.HappeningType{spot.HappenedMove, spot.HappenedDroughtBegan, spot.HappenedDroughtEnded, spot.HappenedInterruption} {
-		h.placement(spot.Happening{Type: what, Member: "prod", Workload: policy.WorkloadKey{Kind: "Deployment"}, Subject: "web-1", Reason: "move", Message: "why"})
+	h := newEventLog()
+	for _, what := range []spot.EventType{spot.EventMove, spot.EventInsufficientCapacityBegan, spot.EventInsufficientCapacityEnded, spot.EventInterruption} {
+		h.placement(spot.Event{Type: what, Member: "prod", Workload: policy.WorkloadKey{Kind: "Deployment"}, Subject: "web-1", Reason: "move", Message: "why"})
 	}
 	events, _ := h.journal.List("prod", "", "", 100)
 	for _, e := range events {

@@ -2,9 +2,9 @@ package plan
 
 import "time"
 
-// Doom is a notice that a node goes, or the fact that it has gone. Its pods stop being supply at once, unless the notice is only
+// Interruption is a notice that a node goes, or the fact that it has gone. Its pods stop being supply at once, unless the notice is only
 // advisory. Read it only.
-type Doom struct {
+type Interruption struct {
 	// Node that goes.
 	Node string
 	// Notice names what announced it, for people: "taint karpenter.sh/disrupted" or "the node is gone".
@@ -12,7 +12,7 @@ type Doom struct {
 	// Since is when it was announced.
 	Since time.Time
 	// By is when the node goes at the latest; zero: nobody says. Shortly before, stand-ins do not wait any longer for
-	// their replacements, so that they end in order; see [DoomMargin].
+	// their replacements, so that they end in order; see [InterruptionMargin].
 	By time.Time
 	// Weight is how certain and how urgent the notice is; see [Weight].
 	Weight Weight
@@ -28,7 +28,7 @@ const (
 	// WeightCertain: the node goes, and nobody says when. Its pods are replaced without waiting for windows and cool-downs, in
 	// batches, and what serves of the on-demand floor goes only when its replacement serves.
 	WeightCertain Weight = iota
-	// WeightDeadline: the node goes at a known time ([Doom.By]), or has gone. Its pods are replaced at once.
+	// WeightDeadline: the node goes at a known time ([Interruption.By]), or has gone. Its pods are replaced at once.
 	WeightDeadline
 	// WeightAdvisory: somebody would like the node to go, and may take that back. Its pods are replaced as moves are: within
 	// windows, cool-downs and limits.
@@ -36,15 +36,15 @@ const (
 )
 
 const (
-	// DoomMargin is how long before a node goes the pods on it are evicted, ready replacements or not.
-	DoomMargin = 30 * time.Second
-	// DoomUrgent is how soon a node must go for its pods to be replaced all at once. A deadline that is further away leaves time
+	// InterruptionMargin is how long before a node goes the pods on it are evicted, ready replacements or not.
+	InterruptionMargin = 30 * time.Second
+	// InterruptionUrgent is how soon a node must go for its pods to be replaced all at once. A deadline that is further away leaves time
 	// for batches.
-	DoomUrgent = 10 * time.Minute
+	InterruptionUrgent = 10 * time.Minute
 )
 
 // EffectiveWeight returns what a notice is worth: where the node has gone, or the time is known, there is a deadline whatever the sign says.
-func (d *Doom) EffectiveWeight() Weight {
+func (d *Interruption) EffectiveWeight() Weight {
 	if d.Gone || !d.By.IsZero() {
 		return WeightDeadline
 	}
@@ -52,10 +52,14 @@ func (d *Doom) EffectiveWeight() Weight {
 }
 
 // Leaving reports whether a pod's node goes for certain, or has gone: the pod is no supply any more.
-func (p *Pod) Leaving() bool { return p.Doom != nil && p.Doom.EffectiveWeight() != WeightAdvisory }
+func (p *Pod) Leaving() bool {
+	return p.Interruption != nil && p.Interruption.EffectiveWeight() != WeightAdvisory
+}
 
 // Advised reports whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
-func (p *Pod) Advised() bool { return p.Doom != nil && p.Doom.EffectiveWeight() == WeightAdvisory }
+func (p *Pod) Advised() bool {
+	return p.Interruption != nil && p.Interruption.EffectiveWeight() == WeightAdvisory
+}
 
 // Serves reports whether a pod does its work now.
-func (p *Pod) Serves() bool { return p.Ready && (p.Doom == nil || !p.Doom.Gone) }
+func (p *Pod) Serves() bool { return p.Ready && (p.Interruption == nil || !p.Interruption.Gone) }

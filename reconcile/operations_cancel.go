@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// ErrReceiptBegun is that of [Runtime.CancelReceipt]: the reconcile that the receipt follows has begun, or has ended.
-var ErrReceiptBegun = errors.New("its reconcile has begun")
+// ErrOperationBegun is that of [Runtime.CancelOperation]: the reconcile that the operation follows has begun, or has ended.
+var ErrOperationBegun = errors.New("its reconcile has begun")
 
-// ReceiptsIn returns the receipts about a member, by ID.
-func (rt *Runtime) ReceiptsIn(member string) []Receipt {
+// OperationsIn returns the operations about a member, by ID.
+func (rt *Runtime) OperationsIn(member string) []Operation {
 	rt.mu.Lock()
-	var found []*receipt
-	for _, rc := range rt.receipts.byID {
+	var found []*operation
+	for _, rc := range rt.operations.byID {
 		if rc.Key.Member == member {
 			found = append(found, rc)
 		}
 	}
 	rt.mu.Unlock()
-	slices.SortFunc(found, func(a, b *receipt) int { return cmp.Compare(a.ID, b.ID) })
-	shown := make([]Receipt, 0, len(found))
+	slices.SortFunc(found, func(a, b *operation) int { return cmp.Compare(a.ID, b.ID) })
+	shown := make([]Operation, 0, len(found))
 	for some := range slices.Chunk(found, snapshotBatch) {
 		rt.mu.Lock()
 		for _, rc := range some {
@@ -33,18 +33,18 @@ func (rt *Runtime) ReceiptsIn(member string) []Receipt {
 	return shown
 }
 
-// CancelReceipt takes an order back. The receipt is done then, with CancelledAt. A key that nobody else ordered goes into line with
-// those that changed: whether it would have run without the order is not known, and to run is harmless. Errors: ErrUnknownReceipt,
-// and ErrReceiptBegun with the receipt as it is.
-func (rt *Runtime) CancelReceipt(id string) (Receipt, error) {
+// CancelOperation takes an order back. The operation is done then, with CancelledAt. A key that nobody else ordered goes into line with
+// those that changed: whether it would have run without the order is not known, and to run is harmless. Errors: ErrUnknownOperation,
+// and ErrOperationBegun with the operation as it is.
+func (rt *Runtime) CancelOperation(id string) (Operation, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rc := rt.receipts.byID[id]
+	rc := rt.operations.byID[id]
 	switch {
 	case rc == nil:
-		return Receipt{}, fmt.Errorf("cancel receipt %q: %w", id, ErrUnknownReceipt)
+		return Operation{}, fmt.Errorf("cancel operation %q: %w", id, ErrUnknownOperation)
 	case rc.Done || rc.begun:
-		return rc.snapshot(), fmt.Errorf("cancel receipt %q: %w", id, ErrReceiptBegun)
+		return rc.snapshot(), fmt.Errorf("cancel operation %q: %w", id, ErrOperationBegun)
 	}
 	last, r := rc.snapshot().Record, rc.record
 	rc.CancelledAt = time.Now()
@@ -52,8 +52,8 @@ func (rt *Runtime) CancelReceipt(id string) (Receipt, error) {
 	if r == nil { // its member has left, and nothing is queued
 		return rc.snapshot(), nil
 	}
-	rs := &rt.receipts
-	rs.keep(r, slices.DeleteFunc(rs.pending[r], func(other *receipt) bool { return other == rc }))
+	rs := &rt.operations
+	rs.keep(r, slices.DeleteFunc(rs.pending[r], func(other *operation) bool { return other == rc }))
 	if !r.ordered && r.state == keyQueued && r.priority == PriorityOrdered {
 		since := r.queuedAt
 		r.flow.dequeue(r)

@@ -8,13 +8,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That fixes
+// assignSlots gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That fixes
 // duplicates, gaps and pods without slots, and leaves the excess, and only the excess, on slots of the other type.
-func (pl *planner) stamp() {
+func (pl *planner) assignSlots() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		if pl.Ordinals {
-			pl.stampOrdinals(o)
+			pl.assignOrdinals(o)
 		} else if len(o.alive) <= o.Replicas && pl.unexplained(o) == 0 {
 			// Else pods are about to go, and giving them better slots would only change which.
 			pl.assign(o)
@@ -23,10 +23,10 @@ func (pl *planner) stamp() {
 	pl.noteCosts()
 }
 
-func (pl *planner) stampOrdinals(o *ownerPods) {
+func (pl *planner) assignOrdinals(o *ownerPods) {
 	for _, pod := range o.alive {
 		if slot := pl.slotOf(o, pod); slot != NoSlot && slot != pod.Slot {
-			pl.stampPod(pod, slot)
+			pl.assignSlot(pod, slot)
 		}
 	}
 }
@@ -58,12 +58,12 @@ func (pl *planner) assign(o *ownerPods) {
 		pl.evenOut(o, t)
 	} else {
 		t.beyond(n)
-		pl.doomedGoFirst(o, t)
+		pl.interruptedGoFirst(o, t)
 	}
 	for at, pod := range o.alive {
 		if slot := t.slots[at]; slot != NoSlot {
 			if _, going := pl.moving[pod.UID]; !going {
-				pl.stampPod(pod, int(slot))
+				pl.assignSlot(pod, int(slot))
 			}
 		}
 	}
@@ -94,16 +94,16 @@ func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 	return excess
 }
 
-// stampPod writes a slot, and its deletion cost with it, where they differ from what the pod has. A cost that is not of
+// assignSlot writes a slot, and its deletion cost with it, where they differ from what the pod has. A cost that is not of
 // our making stays. A workload without a policy has no order in which to shrink.
-func (pl *planner) stampPod(pod *Pod, slot int) {
-	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
+func (pl *planner) assignSlot(pod *Pod, slot int) {
+	s := Assignment{Pod: pod.UID, Name: pod.Name, Slot: slot}
 	cost, ours := policy.OwnCost(pod.Slot, pod.DeletionCost)
 	if !pl.Ordinals && ((ours && cost != pl.mix.CostOf(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
 		s.DeletionCost = pl.mix.Cost(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
-		pl.result.Stamps = append(pl.result.Stamps, s)
+		pl.result.Assignments = append(pl.result.Assignments, s)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // orderKeyOf orders one key of failing.
-func orderKeyOf(t *testing.T, s *served, member string, n int) *plimsollv1.Receipt {
+func orderKeyOf(t *testing.T, s *served, member string, n int) *plimsollv1.Operation {
 	t.Helper()
 	answer, err := s.objects().RequeueObject(as(t, "admin"), &plimsollv1.RequeueObjectRequest{
 		Cluster: member, Controller: "deployment-spot", Namespace: "shop", Name: fmt.Sprintf("o%d", n),
@@ -28,27 +28,27 @@ func orderKeyOf(t *testing.T, s *served, member string, n int) *plimsollv1.Recei
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.GetReceipt()
+	return answer.GetOperation()
 }
 
 func TestOrdersAreListedAndTakenBackWhereverTheyAre(t *testing.T) {
 	first, second := failing(t)
 	s := serve(t, first, nil)
-	var receipts []*plimsollv1.Receipt
+	var operations []*plimsollv1.Operation
 	for _, member := range []string{"dev", "test"} { // test is the other replica's
 		for n := range 3 {
-			receipts = append(receipts, orderKeyOf(t, s, member, n))
+			operations = append(operations, orderKeyOf(t, s, member, n))
 		}
 	}
-	list := func(filter string) []*plimsollv1.Receipt {
+	list := func(filter string) []*plimsollv1.Operation {
 		t.Helper()
-		var all []*plimsollv1.Receipt
-		for request := (&plimsollv1.ListReceiptsRequest{PageSize: 2, Filter: filter}); ; {
-			answer, err := s.objects().ListReceipts(as(t, "admin"), request)
+		var all []*plimsollv1.Operation
+		for request := (&plimsollv1.ListOperationsRequest{PageSize: 2, Filter: filter}); ; {
+			answer, err := s.objects().ListOperations(as(t, "admin"), request)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, answer.GetReceipts()...)
+			all = append(all, answer.GetOperations()...)
 			if request.PageToken = answer.GetNextPageToken(); request.PageToken == "" {
 				return all
 			}
@@ -57,32 +57,32 @@ func TestOrdersAreListedAndTakenBackWhereverTheyAre(t *testing.T) {
 	if all := list(""); len(all) != 6 || all[0].GetUser() != "admin" {
 		t.Fatalf("%v", all)
 	}
-	for _, receipt := range []*plimsollv1.Receipt{receipts[0], receipts[5]} {
-		answer, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: receipt.GetId()})
-		if err != nil || answer.GetReceipt().GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED || answer.GetReceipt().GetFinishedAt() == nil {
+	for _, operation := range []*plimsollv1.Operation{operations[0], operations[5]} {
+		answer, err := s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: operation.GetId()})
+		if err != nil || answer.GetOperation().GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED || answer.GetOperation().GetFinishedAt() == nil {
 			t.Errorf("%v, %v", answer, err)
 		}
-		_, err = s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: receipt.GetId()})
-		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "RECEIPT_BEGUN" {
+		_, err = s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: operation.GetId()})
+		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "OPERATION_BEGUN" {
 			t.Errorf("the second time: %v", err)
 		}
 	}
-	if open := list(`receipt.state == "PENDING"`); len(open) != 4 {
+	if open := list(`operation.state == "PENDING"`); len(open) != 4 {
 		t.Errorf("%v", open)
 	}
-	second.settle(second.ReceiptsIn("test")[0].ID, func(r *reconcile.Receipt) { r.Done, r.Record.LastOutcome = true, reconcile.OutcomeDone })
-	if done := list(`receipt.state == "DONE" && receipt.key.cluster == "test"`); len(done) != 1 {
+	second.settle(second.OperationsIn("test")[0].ID, func(r *reconcile.Operation) { r.Done, r.Record.LastOutcome = true, reconcile.OutcomeDone })
+	if done := list(`operation.state == "DONE" && operation.key.cluster == "test"`); len(done) != 1 {
 		t.Errorf("%v", done)
 	}
-	if response, body := s.call(t, http.MethodPost, "/v1/receipts/"+receipts[1].GetId()+":cancel", "{}", bearing("admin")); response.StatusCode != http.StatusOK ||
-		!strings.Contains(body, "RECEIPT_STATE_CANCELLED") {
+	if response, body := s.call(t, http.MethodPost, "/v1/operations/"+operations[1].GetId()+":cancel", "{}", bearing("admin")); response.StatusCode != http.StatusOK ||
+		!strings.Contains(body, "OPERATION_STATE_CANCELLED") {
 		t.Errorf("%s %s", response.Status, body)
 	}
 	s.give("reader", auth.Access{Verb: "get", Resource: "objects"}, auth.Access{Verb: "list", Resource: "objects"})
-	if _, err := s.objects().CancelReceipt(as(t, "reader"), &plimsollv1.CancelReceiptRequest{Receipt: receipts[2].GetId()}); status.Code(err) != codes.PermissionDenied {
+	if _, err := s.objects().CancelOperation(as(t, "reader"), &plimsollv1.CancelOperationRequest{Operation: operations[2].GetId()}); status.Code(err) != codes.PermissionDenied {
 		t.Error(err)
 	}
-	if _, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: "o.dev.shop.unknown"}); status.Code(err) != codes.NotFound {
+	if _, err := s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: "o.dev.shop.unknown"}); status.Code(err) != codes.NotFound {
 		t.Error(err)
 	}
 }
@@ -91,31 +91,31 @@ func TestAnOrderOfManyIsFollowedAndTakenBack(t *testing.T) {
 	first, second := failing(t)
 	s := serve(t, first, nil)
 	answer, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Filter: "object.attempts > 0", PerSecond: 1})
-	if err != nil || answer.GetMatched() != 12 || len(answer.GetReceipts()) != 3 {
+	if err != nil || answer.GetMatched() != 12 || len(answer.GetOperations()) != 3 {
 		t.Fatalf("%v, %v", answer, err)
 	}
-	follow := func(id string, wait time.Duration) *plimsollv1.Receipt {
+	follow := func(id string, wait time.Duration) *plimsollv1.Operation {
 		t.Helper()
-		answer, err := s.objects().GetReceipt(as(t, "admin"), &plimsollv1.GetReceiptRequest{Receipt: id, Wait: durationpb.New(wait)})
+		answer, err := s.objects().GetOperation(as(t, "admin"), &plimsollv1.GetOperationRequest{Operation: id, Wait: durationpb.New(wait)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return answer.GetReceipt()
+		return answer.GetOperation()
 	}
-	for _, id := range answer.GetReceipts() {
-		if open := follow(id, 0); open.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING || open.GetMatched() != 4 || open.GetFilter() != "object.attempts > 0" {
+	for _, id := range answer.GetOperations() {
+		if open := follow(id, 0); open.GetState() != plimsollv1.OperationState_OPERATION_STATE_RUNNING || open.GetMatched() != 4 || open.GetFilter() != "object.attempts > 0" {
 			t.Errorf("%v", open)
 		}
-		cancelled, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: id})
-		if err != nil || cancelled.GetReceipt().GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED || cancelled.GetReceipt().GetOrdered() > 3 {
+		cancelled, err := s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: id})
+		if err != nil || cancelled.GetOperation().GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED || cancelled.GetOperation().GetOrdered() > 3 {
 			t.Errorf("%v, %v", cancelled, err)
 		}
-		if final := follow(id, 30*time.Second); final.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED {
+		if final := follow(id, 30*time.Second); final.GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED {
 			t.Errorf("%v", final)
 		}
 	}
-	listed, err := s.objects().ListReceipts(as(t, "admin"), &plimsollv1.ListReceiptsRequest{Filter: `receipt.matched > 0`})
-	if err != nil || len(listed.GetReceipts()) != 3 {
+	listed, err := s.objects().ListOperations(as(t, "admin"), &plimsollv1.ListOperationsRequest{Filter: `operation.matched > 0`})
+	if err != nil || len(listed.GetOperations()) != 3 {
 		t.Errorf("%v, %v", listed, err)
 	}
 	if events, _ := second.journal.List("test", "", "", 10); len(events) != 1 || events[0].Type != journal.Requeue || events[0].User != "admin" {
