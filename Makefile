@@ -71,6 +71,7 @@ CRDS := crd:crdVersions=v1,maxDescLen=200
 .PHONY: manifests
 manifests: ## Generate the files of deploy/ from the configuration, the CLI and the chart
 	$(GO) test ./hub/config -run TestTheDocumentation -update
+	$(GO) test ./test/docs -run "TestTheReferenceOf(Metrics|Events)" -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
 

@@ -24,9 +24,9 @@ const (
 	ReasonComparing    = "Comparing"    // another registration says that it is the same cluster, and it is not known yet whether it is
 	ReasonWarming      = "Warming"      // the caches are being filled
 	ReasonReady        = "Ready"        // nothing is missing
-	ReasonKindsMissing = "KindsMissing" // a needed kind is not cached
-	ReasonNotPermitted = "NotPermitted" // a needed permission is missing
-	ReasonNotWatched   = "NotWatched"   // the watch of a cached kind is closed, and cannot be opened
+	ReasonKindsMissing = "KindsMissing" // a needed kind is not cached; the message names it and why
+	ReasonNotPermitted = "NotPermitted" // the hub's account lacks a needed right; the message names it
+	ReasonNotWatched   = "NotWatched"   // the watch of a cached kind is closed, and cannot be opened again
 	ReasonUnknown      = "Unknown"      // it has not been found out yet
 	ReasonProving      = "Proving"      // a changed Secret is tried beside the running member
 )

@@ -19,13 +19,13 @@ import (
 
 // Reasons of a member's state Unreachable, beside those of [RefusedError].
 const (
-	ReasonConnectionRefused = "ConnectionRefused" // nothing listens there
-	ReasonTimeout           = "Timeout"           // no answer in time
-	ReasonNameNotResolved   = "NameNotResolved"   // DNS does not know the server
-	ReasonTLSFailed         = "TLSFailed"         // the handshake failed for another reason than trust
-	ReasonConnectionFailed  = "ConnectionFailed"  // anything else below HTTP
-	ReasonNotReady          = "NotReady"          // the API server answers, and says that it is not ready
-	ReasonOtherCluster      = "OtherCluster"      // another cluster answers at the address
+	ReasonConnectionRefused = "ConnectionRefused" // nothing listens at the server's address
+	ReasonTimeout           = "Timeout"           // the API server did not answer in time
+	ReasonNameNotResolved   = "NameNotResolved"   // DNS does not resolve the server's name
+	ReasonTLSFailed         = "TLSFailed"         // the TLS handshake failed, for another cause than trust
+	ReasonConnectionFailed  = "ConnectionFailed"  // the connection failed for another cause; the message has it
+	ReasonNotReady          = "NotReady"          // the API server answers that it is not ready
+	ReasonOtherCluster      = "OtherCluster"      // another cluster answers at the address than before
 )
 
 // problem is why a member cannot be worked in. Its message is made of our own words, codes and addresses only: a member

@@ -17,8 +17,8 @@ const ConditionSeparate = "Separate"
 // Reasons of condition Separate. With [ReasonSecretType] a registration is refused outside of the hub's namespace.
 const (
 	ReasonSeparate        = "Separate"        // nothing is to be done
-	ReasonSharedNamespace = "SharedNamespace" // it is in the namespace of the hub's own keys
-	ReasonSecretType      = "SecretType"      // it has another type
+	ReasonSharedNamespace = "SharedNamespace" // the registration is in the namespace of the hub's own keys
+	ReasonSecretType      = "SecretType"      // the registration Secret has another type than plimsoll.dev/kubeconfig
 	ReasonUnusedSecret    = "UnusedSecret"    // the hub's namespace has a registration of the same name, which is not used
 )
 

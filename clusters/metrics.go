@@ -44,7 +44,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, []string{"reason"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_member_requests_total",
-			Help: "Requests to a member by class (read, write, watch) and by HTTP status, or why there was none.",
+			Help: "Requests to a member by class (read, write, watch) and by HTTP status, or the cause where there is no status.",
 		}, []string{"member", "class", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "plimsoll_member_request_duration_seconds",

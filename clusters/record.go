@@ -11,6 +11,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
+// eventJoined is the reason of the one Event about a registration that reports no problem; the others have a [Status.Reason].
+const eventJoined = "Joined" // The member is `Ready`, for the first time or again.
+
 // recorder tells people what changed about a member: with Events on its Secret, in the log, and in metrics.
 type recorder struct {
 	events  events.EventRecorder // may be nil
@@ -29,7 +32,7 @@ func (r *recorder) changed(before, now Status) {
 	case troubled != "" && isNew:
 		r.event(now, corev1.EventTypeWarning, now.Reason, now.Message)
 	case now.State == StateReady && before.State != StateReady:
-		r.event(now, corev1.EventTypeNormal, "Joined", "the member is ready")
+		r.event(now, corev1.EventTypeNormal, eventJoined, "the member is ready")
 	}
 	if now.State == StateRefused && isNew {
 		r.metrics.refused.WithLabelValues(now.Reason).Inc()

@@ -12,6 +12,12 @@ import (
 )
 
 // maxDetachReason bounds what is repeated of the reason that a person gave.
+// Reasons of Events about registrations whose members are detached by force.
+const (
+	eventDetached = "Detached" // The annotation `plimsoll.dev/force-detached` was set: the hub writes nothing in the member, and no finalizer waits for it.
+	eventAttached = "Attached" // The annotation was removed: the hub works in the member again.
+)
+
 const maxDetachReason = 256
 
 // detach gives up a member by force, or takes it back, as the annotation on its registration Secret says. Each change is
@@ -25,12 +31,12 @@ func (g *gates) detach(event clusters.Event) {
 	case asked && (!is || was != reason):
 		g.runtime.Detach(member, reason)
 		g.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
-		g.tell(registration, corev1.EventTypeWarning, "Detached", "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
+		g.tell(registration, corev1.EventTypeWarning, eventDetached, "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
 	case !asked && is:
 		g.runtime.Attach(member)
 		g.log.Info("member is no longer detached by force", "member", member)
 		if !event.Removed {
-			g.tell(registration, corev1.EventTypeNormal, "Attached", "no longer detached by force: the hub works in the member again")
+			g.tell(registration, corev1.EventTypeNormal, eventAttached, "no longer detached by force: the hub works in the member again")
 		}
 	}
 }

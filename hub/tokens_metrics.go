@@ -9,9 +9,9 @@ import (
 // Metrics of the members' tokens. Those that do not expire have none.
 var (
 	tokenExpiryDesc = prometheus.NewDesc("plimsoll_member_token_expiry_seconds",
-		"In how many seconds the token with which the hub reaches a member expires; negative: it has.", []string{"member"}, nil)
+		"Time until the token with which the hub reaches a member expires; negative once it has expired.", []string{"member"}, nil)
 	tokenLifeDesc = prometheus.NewDesc("plimsoll_member_token_life_seconds",
-		"How many seconds the token with which the hub reaches a member lives in all.", []string{"member"}, nil)
+		"Lifetime of the token with which the hub reaches a member, from its issue to its expiry.", []string{"member"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -11,6 +11,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
+// eventInvalidAnnotation is the reason of a Warning about an object.
+const eventInvalidAnnotation = "InvalidAnnotation" // The annotation `plimsoll.dev/paused` is neither `true` nor `false`; nothing is paused.
+
 // attempt is one look at an object: unless it is paused, its finalizer is seen to and the reconciler is called; then what
 // changed of its status is written.
 func (a *adapter[T]) attempt(ctx context.Context, e *engagement, obj T) ending {
@@ -31,7 +34,7 @@ func (a *adapter[T]) attempt(ctx context.Context, e *engagement, obj T) ending {
 		end = a.act(ctx, e, req)
 	}
 	if pauseOf(obj) == pauseInvalid && !a.primary.pauses {
-		req.Events.Warning("InvalidAnnotation", "%s is %q: it must be \"true\" or \"false\"; nothing is paused",
+		req.Events.Warning(eventInvalidAnnotation, "%s is %q: it must be \"true\" or \"false\"; nothing is paused",
 			AnnotationPaused, obj.GetAnnotations()[AnnotationPaused])
 	}
 	if err := a.conclude(e, req, before, reports, end); err != nil && end.err == nil {

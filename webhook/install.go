@@ -23,6 +23,9 @@ import (
 // ControllerName is the name of the installer's controller.
 const ControllerName = "webhook-configuration"
 
+// EventConfigured is the reason of an Event about a webhook configuration in a member.
+const EventConfigured = "WebhookConfigured" // The hub updated its webhook configuration.
+
 // Reasons of an [Installation].
 const (
 	// ReasonMissing: the member has no configuration of that name; a person has to make it.
@@ -180,7 +183,7 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 	}
 	wait := i.prove(ctx, req, changed)
 	if changed && i.options.Namespaces(req.Member) == nil { // it would be in a namespace that is no tenant's
-		req.Events.Normal("WebhookConfigured", "Plimsoll updated the webhook configuration")
+		req.Events.Normal(EventConfigured, "Plimsoll updated the webhook configuration")
 	}
 	if wait > 0 {
 		return reconcile.RequeueAfter(wait, "check whether the API server reaches the webhook"), nil

@@ -5,19 +5,19 @@ import "fmt"
 // Reasons of a [RefusedError].
 const (
 	ReasonNoKubeconfig            = "NoKubeconfig"            // the Secret has no data under the key kubeconfig
-	ReasonInvalidKubeconfig       = "InvalidKubeconfig"       // it cannot be parsed, or contradicts itself
-	ReasonInvalidName             = "InvalidName"             // the Secret's name is no DNS label, or is reserved
-	ReasonNoCredentials           = "NoCredentials"           // the kubeconfig would connect as anonymous
-	ReasonExecNotAllowed          = "ExecNotAllowed"          // exec
-	ReasonAuthProviderNotAllowed  = "AuthProviderNotAllowed"  // auth-provider
-	ReasonFilePathNotAllowed      = "FilePathNotAllowed"      // a file of the hub instead of inline data
-	ReasonProxyNotAllowed         = "ProxyNotAllowed"         // proxy-url
-	ReasonImpersonationNotAllowed = "ImpersonationNotAllowed" // as, as-uid, as-groups, as-user-extra
-	ReasonBasicAuthNotAllowed     = "BasicAuthNotAllowed"     // username, password
-	ReasonInsecureNotAllowed      = "InsecureNotAllowed"      // insecure-skip-tls-verify, http://
-	ReasonServerNotAllowed        = "ServerNotAllowed"        // the server's address is outside the allowed networks
+	ReasonInvalidKubeconfig       = "InvalidKubeconfig"       // the kubeconfig cannot be parsed, or contradicts itself
+	ReasonInvalidName             = "InvalidName"             // the Secret's name, which is the member's, is no DNS label or is reserved
+	ReasonNoCredentials           = "NoCredentials"           // the kubeconfig has no credentials
+	ReasonExecNotAllowed          = "ExecNotAllowed"          // the kubeconfig runs a program (exec)
+	ReasonAuthProviderNotAllowed  = "AuthProviderNotAllowed"  // the kubeconfig has an auth-provider
+	ReasonFilePathNotAllowed      = "FilePathNotAllowed"      // the kubeconfig names a file instead of inline data
+	ReasonProxyNotAllowed         = "ProxyNotAllowed"         // the kubeconfig names a proxy (proxy-url)
+	ReasonImpersonationNotAllowed = "ImpersonationNotAllowed" // the kubeconfig impersonates (as, as-uid, as-groups, as-user-extra)
+	ReasonBasicAuthNotAllowed     = "BasicAuthNotAllowed"     // the kubeconfig has a user name and a password
+	ReasonInsecureNotAllowed      = "InsecureNotAllowed"      // the kubeconfig does not verify the server (insecure-skip-tls-verify, or http)
+	ReasonServerNotAllowed        = "ServerNotAllowed"        // the server's address is outside clusters.allowedNetworks
 	ReasonUnauthorized            = "Unauthorized"            // the member does not accept the credentials
-	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate does not fit the CA or the name
+	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate is not signed by the kubeconfig's authority, or is for another name
 )
 
 // RefusedError says why a registration is refused, for a person to fix. It never carries a secret value, nor anything

@@ -18,7 +18,7 @@ func newHandovers(of *term) *handovers {
 		}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "plimsoll_handover_seconds",
-			Help: "Time from the last sign of the replica that acted before (it renewed its Lease, or gave it up) to the moment from which this one may act.",
+			Help: "Time from the last sign of the replica that acted before (a renewal of its Lease, or its release) to the moment from which this one may act.",
 			// A Lease that is given up is taken within a second; one whose holder died after its whole duration.
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 120},
 		}),

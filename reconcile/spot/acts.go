@@ -128,12 +128,21 @@ func (e *Engine) underCeiling(s *subject, decided *plan.Result, now time.Time) {
 	decided.Deferred(want-grant.Moves, grant.Scope, grant.Retry)
 }
 
+// Reasons of Events about batches of pods. Each message says how many of the replicas, and why.
+const (
+	eventInterrupted = "Interrupted" // Pods were evicted or released because their node is being terminated.
+	eventDrought     = "Drought"     // Pods that wait for a capacity type without room were evicted, so that their replacements go to the other type.
+	eventAdvised     = "Advised"     // Pods were evicted or released because their node is at risk of termination.
+	eventMoving      = "Moving"      // Pods were evicted or released so that their replacements go to the other capacity type.
+	eventReleased    = "Released"    // Released pods were evicted: their replacements are ready.
+)
+
 // movedFor are the reasons of Events about moves, in the order in which they are recorded.
 var movedFor = []struct {
 	purpose plan.Purpose
 	reason  string
 }{
-	{plan.PurposeInterruption, "Interrupted"}, {plan.PurposeInsufficientCapacity, "Drought"}, {plan.PurposeAdvisory, "Advised"}, {plan.PurposeMove, "Moving"},
+	{plan.PurposeInterruption, eventInterrupted}, {plan.PurposeInsufficientCapacity, eventDrought}, {plan.PurposeAdvisory, eventAdvised}, {plan.PurposeMove, eventMoving},
 }
 
 // tell records in the member what was done about a workload, and counts it.
@@ -146,7 +155,7 @@ func (e *Engine) tell(s *subject, decided *plan.Result, released, evicted map[pl
 		}
 	}
 	if n := evicted[plan.PurposeFinish]; n > 0 {
-		s.events.Normal("Released", "Evicted %d released pods, whose replacements are ready", n)
+		s.events.Normal(eventReleased, "Evicted %d released pods, whose replacements are ready", n)
 	}
 }
 

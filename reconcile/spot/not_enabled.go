@@ -146,6 +146,9 @@ func (l *notEnabledSaid) isNew(key policy.WorkloadKey, sentence string) bool {
 	return !known || before != sentence
 }
 
+// eventNotEnabled is the reason of a Warning about a workload.
+const eventNotEnabled = "NotEnabled" // The workload has the label `enabled`, and its namespace does not, or the hub's `namespaceSelector` excludes it.
+
 // tellLack records an Event about a workload that has the label, in a namespace that keeps it from being placed. A workload without
 // the label asks for nothing, and so is told nothing.
 func (d *directory) tellLack(s *subject) {
@@ -154,6 +157,6 @@ func (d *directory) tellLack(s *subject) {
 		lack = d.lackOfNamespace(s.key.Namespace)
 	}
 	if d.notEnabled.isNew(s.key, lack) {
-		s.events.Warning("NotEnabled", "%s", phrase.Sentence(lack+"; replicas are neither placed nor moved"))
+		s.events.Warning(eventNotEnabled, "%s", phrase.Sentence(lack+"; replicas are neither placed nor moved"))
 	}
 }

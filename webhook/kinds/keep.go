@@ -32,6 +32,9 @@ func keepDefinition(from, into client.Object) {
 	dst.Status.StoredVersions = src.Status.StoredVersions
 }
 
+// eventDefinitionUpdated is the reason of an Event about a definition in a member.
+const eventDefinitionUpdated = "DefinitionUpdated" // The hub updated the definition to its own version.
+
 // definitionKeeper reconciles the definitions.
 type definitionKeeper struct{ *Installer }
 
@@ -120,7 +123,7 @@ func (d definitionKeeper) bring(ctx context.Context, req reconcile.Request[*apie
 		return err
 	}
 	if applied.GetGeneration() != is.generation {
-		req.Events.Normal("DefinitionUpdated", "Plimsoll updated the definition of %s", kind.Title)
+		req.Events.Normal(eventDefinitionUpdated, "Plimsoll updated the definition of %s", kind.Title)
 	}
 	is.generation = applied.GetGeneration()
 	d.mu.Lock()
@@ -154,7 +157,7 @@ func (v validationKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 	}
 	v.setValidation(req.Member, webhook.Installation{Reason: webhook.ReasonCurrent, Message: "the member calls the hub to validate objects"})
 	if changed {
-		req.Events.Normal("WebhookConfigured", "Plimsoll updated the webhook configuration")
+		req.Events.Normal(webhook.EventConfigured, "Plimsoll updated the webhook configuration")
 	}
 	return reconcile.Done(), nil
 }

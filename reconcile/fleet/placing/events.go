@@ -12,10 +12,10 @@ import (
 
 // Reasons of Events about a FleetPlacement.
 const (
-	eventMoved      = "Moved"
-	eventMemberLost = "MemberLost"
-	eventMemberBack = "MemberBack"
-	eventLeftBehind = "LeftBehind"
+	eventMoved      = "Moved"      // The numbers of replicas that members are to run changed; the message has each change and why.
+	eventMemberLost = "MemberLost" // A member was out of reach for longer than `clusterLossGrace`: its replicas are replaced in others.
+	eventMemberBack = "MemberBack" // A lost member is in reach again: surplus replicas go once the plan is met.
+	eventLeftBehind = "LeftBehind" // A member keeps replicas that the FleetPlacement no longer controls: it is registered no more, or was out of reach when the FleetPlacement was deleted.
 )
 
 // maxEventNote is the longest note that the Events API takes, in bytes.

@@ -45,7 +45,7 @@ func newMetrics(to prometheus.Registerer) (*metrics, error) {
 			Name: "plimsoll_fleet_history_bytes", Help: "Size of the fleet's own history.",
 		}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plimsoll_fleet_history_dropped_total", Help: "Changes of spot supply that the fleet's own history has forgotten, for there was no room for them.",
+			Name: "plimsoll_fleet_history_dropped_total", Help: "Changes of spot supply that were dropped from the fleet's own history because it was full.",
 		}),
 	}
 	if to == nil {

@@ -142,7 +142,7 @@ func (a *Call) change(ctx context.Context, have client.Object, hash string) (Out
 		return Unchanged, nil // the server found that it has all of it already, in other words
 	case repair:
 		a.Memory.repaired(a.key())
-		a.Events.Normal("Repaired", "%s: somebody else had changed %s", a.Name, textOf(differs))
+		a.Events.Normal(eventRepaired, "%s: somebody else had changed %s", a.Name, textOf(differs))
 		return Repaired, nil
 	}
 	return Changed, nil

@@ -12,6 +12,9 @@ const (
 	Terminating Outcome = "Terminating" // it is being deleted, and nothing was written
 )
 
+// eventRepaired is the reason of an Event about the object whose reconciler applies others.
+const eventRepaired = "Repaired" // The hub set fields back that somebody else had changed in an object that it applies; the message names them.
+
 // Options are how one object is applied.
 type Options struct {
 	Unowned bool     // without an owner reference
