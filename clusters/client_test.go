@@ -41,6 +41,28 @@ func TestTheCacheHoldsWhatTheKindKeepsAndServesItsIndexes(t *testing.T) {
 	f.g.Expect(pods.Items).To(BeEmpty())
 }
 
+func TestAnIndexIsReadWithoutCopies(t *testing.T) {
+	f, _, member := joined(t)
+	ctx := context.Background()
+	read := func(namespace, app string) []any {
+		t.Helper()
+		found, err := member.ByIndex(ctx, &corev1.Pod{}, "app", namespace, app)
+		f.g.Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+	first, again := read("default", "web"), read("default", "web")
+	f.g.Expect(first).To(HaveLen(1))
+	f.g.Expect(first[0]).To(BeIdenticalTo(again[0]), "the object that the cache holds")
+	f.g.Expect(first[0].(*corev1.Pod).Name).To(Equal("web"))
+	f.g.Expect(read("default", "other")).To(BeEmpty())
+	f.g.Expect(read("other", "web")).To(BeEmpty())
+	_, err := member.ByIndex(ctx, &corev1.Pod{}, "none", "default", "web")
+	f.g.Expect(err).To(MatchError(ContainSubstring("does not exist")))
+	_, err = member.ByIndex(ctx, &appsv1.StatefulSet{}, "app", "default", "web")
+	var notWarm *NotWarmError
+	f.g.Expect(errors.As(err, &notWarm)).To(BeTrue(), "%v", err)
+}
+
 func TestUpdatesOfTrimmedKindsAreRefusedAndPatchesPass(t *testing.T) {
 	f, api, member := joined(t)
 	ctx, c := context.Background(), member.GetClient()

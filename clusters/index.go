@@ -42,6 +42,21 @@ func (p *Provider) IndexField(ctx context.Context, obj client.Object, field stri
 	return nil
 }
 
+// ByIndex returns the objects of a kind whose index field has the value, in one namespace and in no order: those that the cache holds,
+// and no copies. They are shared with everybody who reads the cache, and must not be changed. The field must be an index of the kind.
+// A kind that is not cached now is a [*NotWarmError]. The answer is a slice of pointers: nothing is copied, however many there are.
+func (m *Member) ByIndex(ctx context.Context, obj client.Object, field, namespace, value string) ([]any, error) {
+	informer, err := m.GetCache().GetInformer(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	return caching.ByIndex(informer, indexName(field), indexValue(namespace, value))
+}
+
+// How controller-runtime's caches name an index in their informers, and an object of a namespace in it. A test holds both to it.
+func indexName(field string) string             { return "field:" + field }
+func indexValue(namespace, value string) string { return namespace + "/" + value }
+
 // checkIndexes finds indexes of kinds that are not declared, and two of one field. It is called with the lock held.
 func (p *Provider) checkIndexes(indexes []fieldIndex) error {
 	taken := map[string]bool{}

@@ -57,6 +57,11 @@ func TestATenantsMemberHoldsItsNamespacesOnlyAndListsNoOther(t *testing.T) {
 	f.g.Expect(namesOf(pods.Items)).To(Equal([]string{"pod-in-shop"}))
 	f.g.Expect(c.List(ctx, &pods, client.MatchingFields{"app": "pod-in-cart"})).To(Succeed())
 	f.g.Expect(namesOf(pods.Items)).To(Equal([]string{"pod-in-cart"}), "indexes work in all parts")
+	for at, found := range map[[2]string]int{{"cart", "pod-in-cart"}: 1, {"shop", "pod-in-cart"}: 0, {"shop", "pod-in-shop"}: 1} {
+		shared, err := member.ByIndex(ctx, &corev1.Pod{}, "app", at[0], at[1])
+		f.g.Expect(err).NotTo(HaveOccurred())
+		f.g.Expect(shared).To(HaveLen(found), "%v, uncopied", at)
+	}
 	f.g.Expect(c.List(ctx, &pods, client.InNamespace("other"))).To(Succeed())
 	f.g.Expect(pods.Items).To(BeEmpty())
 	f.g.Expect(c.Get(ctx, types.NamespacedName{Namespace: "cart", Name: "pod-in-cart"}, &corev1.Pod{})).To(Succeed())

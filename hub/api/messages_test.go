@@ -57,7 +57,7 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 			Problems: []policy.Problem{{Key: "k", Value: "v", Rule: "r", Source: policy.SourceWorkload}},
 		},
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
-		Interrupted: 7, Released: 8, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
+		Interrupted: 7, Released: 8, Unprotected: true, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
 		Waits:       []plan.Wait{{Kind: plan.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
 		Moves:       []report.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeInsufficientCapacity, Strategy: policy.StrategyEvict, Why: "dry"}},
 		Explanation: []string{"So it is."},
@@ -75,7 +75,7 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 			SpotPercentageSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 			MinOnDemand:          &most, MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
 			Problems: []*plimsollv1.PolicyProblem{{Key: "k", Value: "v", Rule: "r"}}, Reason: "why", NextCheckAt: timestamppb.New(then),
-			Interrupted: 7, Released: 8, ReadOnlyBy: "hub", Paused: true, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+			Interrupted: 7, Released: 8, ReadOnlyBy: "hub", Paused: true, Unprotected: true, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
 			PendingTimeout: durationpb.New(time.Minute),
 			Window: &plimsollv1.DisruptionWindow{
 				Schedule: "0 0 * * *", TimeZone: "Asia/Tokyo", Duration: durationpb.New(time.Hour), Source: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,

@@ -44,6 +44,7 @@ func workloadMessage(view *report.Workload, now time.Time) *plimsollv1.Workload 
 			Strategy:             strategies[cmp.Or(view.Settings.Strategy, policy.StrategyEvict)],
 			PendingTimeout:       durationpb.New(view.Settings.PendingTimeout),
 			Paused:               view.Settings.Paused,
+			Unprotected:          view.Unprotected,
 		},
 		Explanation: view.Explanation,
 	}

@@ -49,7 +49,7 @@ func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, replicas: replicasOf(d.Spec.Replicas), sources: sources,
 		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, stalled: stalledRollout(d),
-		minReady: seconds(d.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
+		minReady: seconds(d.Spec.MinReadySeconds), client: req.Client, pods: r.podsIn(req.Member), live: req.Live, events: req.Events,
 	})
 }
 
@@ -78,7 +78,7 @@ func (r statefulSetReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindStatefulSet, set), meta: &set.ObjectMeta, replicas: replicasOf(set.Spec.Replicas),
 		sources: []source{statefulSetSource(set)}, ordinals: true,
-		rolling: rollingSet(set), minReady: seconds(set.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
+		rolling: rollingSet(set), minReady: seconds(set.Spec.MinReadySeconds), client: req.Client, pods: r.podsIn(req.Member), live: req.Live, events: req.Events,
 	})
 }
 
@@ -115,6 +115,7 @@ type subject struct {
 	noRelease         string // why its pods cannot be released; empty: nothing is known against it
 	minReady          time.Duration
 	client            client.Client
+	pods              podsOf
 	live              client.Reader
 	events            reconcile.Recorder
 }
@@ -167,7 +168,7 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings plan.Settings) (o plan.Observed, recheck time.Time, err error) {
 	now := time.Now()
-	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
+	if o, err = e.observe(ctx, s.pods, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.Stalled, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.stalled, s.noRelease, s.minReady

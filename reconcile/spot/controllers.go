@@ -105,7 +105,7 @@ func (r replicaSetReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: key, meta: &set.ObjectMeta, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)},
 		rolling: set.Status.ObservedGeneration < set.Generation, noRelease: notOfDeployment, minReady: seconds(set.Spec.MinReadySeconds),
-		client: req.Client, live: req.Live, events: req.Events,
+		client: req.Client, pods: r.podsIn(req.Member), live: req.Live, events: req.Events,
 	})
 }
 
@@ -140,7 +140,7 @@ func (r configuredReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(r.kind.Name(), obj), meta: metaOf(obj), replicas: r.kind.wanted(obj), sources: sources,
 		rolling: r.kind.rolling(obj) || working(sources) > 1, stalled: r.kind.stalled(obj), noRelease: notOfDeployment,
-		minReady: r.kind.minReady(obj), client: req.Client, live: req.Live, events: req.Events,
+		minReady: r.kind.minReady(obj), client: req.Client, pods: r.podsIn(req.Member), live: req.Live, events: req.Events,
 	})
 }
 

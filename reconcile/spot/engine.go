@@ -93,6 +93,8 @@ type Cluster interface {
 	cluster.Cluster
 	// Live reads from the API server.
 	Live() client.Reader
+	// ByIndex returns the cached objects that an index of their kind has for a value, in a namespace. They are shared: nobody changes them.
+	ByIndex(ctx context.Context, obj client.Object, field, namespace, value string) ([]any, error)
 	// Watch reports whether the kind of obj is cached, and until when.
 	Watch(obj client.Object) (done <-chan struct{}, ok bool)
 }
@@ -257,7 +259,7 @@ func (e *Engine) Get(memberName, kind, namespace, name string) (report.Workload,
 	if !ok {
 		return report.Workload{}, false
 	}
-	view.Pods = e.podViews(m.cluster.GetClient(), dir, view.WorkloadKey, view.Policy.Mix())
+	view.Pods = e.podViews(e.podsIn(memberName), dir, view.WorkloadKey, view.Policy.Mix())
 	if last, ok := dir.journal.LastPlan(view.WorkloadKey); ok {
 		view.Explanation = append(last.Explain(), dir.nodes.Census.Steering().String())
 		report.AddPlans(view.Pods, last.Plan.Pods)

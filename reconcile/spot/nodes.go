@@ -19,9 +19,12 @@ import (
 
 // podFacts reads a pod, with what its node tells.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
-	facts := plan.PodOf(e.options.Keys, pod, e.options.Capacity.OfPod(pod, dir.nodes.LabelsOf))
-	facts.Interruption, facts.NodeJoined = dir.nodes.InterruptionOf(pod.Spec.NodeName), dir.nodes.JoinedOf(pod.Spec.NodeName)
-	return facts
+	return e.podReader(dir).Facts(pod)
+}
+
+// podReader makes a reader for one pass over pods.
+func (e *Engine) podReader(dir *directory) *nodes.PodReader {
+	return dir.nodes.Pods(e.options.Keys, e.options.Capacity)
 }
 
 // nodeSeen takes in a node as the cache shows it. Whoever hears of a further node first, its capacity has grown.

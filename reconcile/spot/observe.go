@@ -97,25 +97,37 @@ func statefulSetSource(set *appsv1.StatefulSet) source {
 	}
 }
 
+// podsOf returns the pods of an owner, *corev1.Pod, as the cache holds them: they are shared, and must not be changed.
+type podsOf func(ctx context.Context, namespace string, owner types.UID) ([]any, error)
+
+// podsIn makes the podsOf of a member. A plan of a large workload reads all of its pods, so that they are not copied as a list is.
+func (e *Engine) podsIn(member string) podsOf {
+	return func(ctx context.Context, namespace string, owner types.UID) ([]any, error) {
+		m := e.member(member)
+		if m == nil {
+			return nil, fmt.Errorf("member %s is not engaged", member)
+		}
+		return m.cluster.ByIndex(ctx, &corev1.Pod{}, ownerUIDIndex, namespace, string(owner))
+	}
+}
+
 // observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
-func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, taken, now time.Time) (plan.Observed, error) {
+func (e *Engine) observe(ctx context.Context, podsOf podsOf, dir *directory, namespace string, sources []source, taken, now time.Time) (plan.Observed, error) {
 	observed := plan.Observed{Owners: make([]plan.Owner, 0, len(sources))}
+	reader := e.podReader(dir)
 	for _, s := range sources {
-		var list corev1.PodList
-		err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(s.UID)}, readOnlyList)
+		pods, err := podsOf(ctx, namespace, s.UID)
 		if err != nil {
 			return observed, fmt.Errorf("list the pods of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 		}
-		observed.Pods = slices.Grow(observed.Pods, len(list.Items))
+		observed.Pods = slices.Grow(observed.Pods, len(pods))
 		o := dir.ensureOwner(s.UID, s.kind)
 		o.mu.Lock()
-		for i := range list.Items {
-			observed.Pods = append(observed.Pods, e.podFacts(dir, &list.Items[i]))
-			pod := &observed.Pods[len(observed.Pods)-1]
-			o.slots.Observe(pod, now) // the cache may be ahead of the events that we were given
-			o.slots.Mark(pod)
+		for _, pod := range pods {
+			observed.Pods = append(observed.Pods, reader.Facts(pod.(*corev1.Pod)))
+			o.slots.Show(&observed.Pods[len(observed.Pods)-1], now) // the cache may be ahead of the events that we were given
 		}
-		o.retain(observed.Pods[len(observed.Pods)-len(list.Items):], now)
+		o.retain(observed.Pods[len(observed.Pods)-len(pods):], now)
 		o.slots.TakeOver(taken)
 		s.Accounting = o.slots.Summary(s.Replicas, now)
 		observed.LastMove = when.Later(observed.LastMove, o.slots.LastMove())
@@ -139,19 +151,21 @@ func (o *owner) retain(cached []plan.Pod, now time.Time) {
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
-func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.WorkloadKey, mix policy.Mix) []report.Pod {
+func (e *Engine) podViews(podsOf podsOf, dir *directory, key policy.WorkloadKey, mix policy.Mix) []report.Pod {
 	var views []report.Pod
+	reader := e.podReader(dir)
 	for _, uid := range dir.ownersOf(key) {
-		var list corev1.PodList
-		err := cache.List(context.Background(), &list, client.InNamespace(key.Namespace), client.MatchingFields{ownerUIDIndex: string(uid)}, readOnlyList)
+		pods, err := podsOf(context.Background(), key.Namespace, uid)
 		if err != nil {
 			return nil
 		}
-		for i := range list.Items {
-			pod := e.podFacts(dir, &list.Items[i])
+		views = slices.Grow(views, len(pods))
+		for _, item := range pods {
+			shown := item.(*corev1.Pod)
+			pod := reader.Facts(shown)
 			views = append(views, report.Pod{
-				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: list.Items[i].Spec.NodeName,
-				Phase: string(list.Items[i].Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),
+				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: pod.Node,
+				Phase: string(shown.Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),
 			})
 		}
 	}

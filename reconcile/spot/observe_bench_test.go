@@ -7,25 +7,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
-// cachedPods answers lists of pods as the cache does: by copying the structs, and nothing that they point to.
-type cachedPods struct {
-	client.Reader
-	items []corev1.Pod
-}
-
-func (c *cachedPods) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	pods := list.(*corev1.PodList)
-	pods.Items = append(make([]corev1.Pod, 0, len(c.items)), c.items...)
-	return nil
-}
-
-// BenchmarkObserve reads the pods of one workload for a plan.
+// BenchmarkObserve reads the pods of one workload for a plan, from an index as a member's cache has it.
 func BenchmarkObserve(b *testing.B) {
 	for _, replicas := range []int{100, 10_000, 80_000} {
 		b.Run(fmt.Sprint(replicas), func(b *testing.B) {
@@ -37,14 +26,17 @@ func BenchmarkObserve(b *testing.B) {
 			for _, node := range spotAndOnDemandNodes() {
 				dir.nodes.Set(node.(*corev1.Node), &e.options.Interruptions, time.Now())
 			}
-			cache := &cachedPods{}
+			cache := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{"owner": func(any) ([]string, error) { return []string{"web"}, nil }})
 			for i := range replicas {
-				cache.items = append(cache.items, *running(fmt.Sprintf("web-1-%05d", i), fmt.Sprint(i), "node-spot"))
+				if err := cache.Add(running(fmt.Sprintf("web-1-%05d", i), fmt.Sprint(i), "node-spot")); err != nil {
+					b.Fatal(err)
+				}
 			}
+			pods := func(context.Context, string, types.UID) ([]any, error) { return cache.ByIndex("owner", "web") }
 			sources := []source{replicaSetSource(counted(int32(replicas)))}
 			b.ReportAllocs()
 			for b.Loop() {
-				o, err := e.observe(b.Context(), cache, dir, "shop", sources, time.Time{}, time.Now())
+				o, err := e.observe(b.Context(), pods, dir, "shop", sources, time.Time{}, time.Now())
 				if err != nil || len(o.Pods) != replicas {
 					b.Fatalf("%d pods, error %v", len(o.Pods), err)
 				}

@@ -86,7 +86,7 @@ func (m *member) finishGroup(ctx context.Context, dir *directory, group *orphans
 	pol := policy.Parse(e.options.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), policy.Defaults{})
 	settings := e.settingsFor(m.name, &pol)
 	settings.PendingTimeout = 0
-	s := &subject{member: m.name, client: m.cluster.GetClient(), live: m.cluster.Live(),
+	s := &subject{member: m.name, client: m.cluster.GetClient(), pods: e.podsIn(m.name), live: m.cluster.Live(),
 		key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: group.namespace, Name: group.released.Workload}}}
 	observed := plan.Observed{Pods: group.pods}
 	if origin.set != nil {

@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,9 @@ type apiServer struct {
 
 func (s *apiServer) Live() client.Reader                         { return s.reader }
 func (s *apiServer) Watch(client.Object) (<-chan struct{}, bool) { return nil, false }
+func (s *apiServer) ByIndex(context.Context, client.Object, string, string, string) ([]any, error) {
+	return nil, errors.New("nothing is cached")
+}
 
 // newShell creates an engine whose member has the live objects; hang makes every live read wait for its context.
 func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Object) *shell {

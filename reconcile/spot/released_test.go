@@ -33,6 +33,10 @@ type site struct {
 
 func (s *site) GetClient() client.Client { return s.client }
 
+func (s *site) ByIndex(ctx context.Context, _ client.Object, _, namespace, value string) ([]any, error) {
+	return listed(s.client)(ctx, namespace, types.UID(value))
+}
+
 // standIn is a pod that was released from a ReplicaSet of web two hours ago.
 func standIn(name string, set types.UID, setName string) *corev1.Pod {
 	pod := running(name, "3", "node-spot")
@@ -63,6 +67,7 @@ func newReleases(t *testing.T, change func(*Options), objects ...client.Object) 
 	r.cache(spotAndOnDemandNodes()...)
 	r.cache(objects...)
 	r.member = &member{engine: r.Engine, name: testMember, cluster: &site{apiServer{reader: r.client}, r.client}}
+	r.members[testMember].cluster = r.member.cluster
 	return r
 }
 

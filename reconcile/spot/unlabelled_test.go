@@ -55,10 +55,23 @@ func counted(replicas int32) *appsv1.ReplicaSet {
 	return set
 }
 
+// listed reads pods from a client that has the indexes of a member's cache.
+func listed(cache client.Reader) podsOf {
+	return func(ctx context.Context, namespace string, owner types.UID) ([]any, error) {
+		var list corev1.PodList
+		err := cache.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(owner)})
+		pods := make([]any, len(list.Items))
+		for i := range list.Items {
+			pods[i] = &list.Items[i]
+		}
+		return pods, err
+	}
+}
+
 // webOf is the Deployment web, as it is reconciled.
 func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *subject {
 	return &subject{member: testMember, key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
-		meta: &metav1.ObjectMeta{}, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)}, client: cache, live: live, events: noEvents{}}
+		meta: &metav1.ObjectMeta{}, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)}, client: cache, pods: listed(cache), live: live, events: noEvents{}}
 }
 
 func spotAndOnDemandNodes() []client.Object {

@@ -2,12 +2,18 @@ package integration
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -107,6 +113,40 @@ func (p *provisioned) claims() []kube.NodeClaim {
 	claims, err := p.pool.Staying(p.ctx)
 	p.Expect(err).NotTo(HaveOccurred())
 	return claims
+}
+
+// leaving are the names of the pool's NodeClaims that are being deleted.
+func (p *provisioned) leaving() ([]string, error) {
+	all, err := p.pool.Claims(p.ctx)
+	return fleet.ClaimNames(slices.DeleteFunc(all, func(claim kube.NodeClaim) bool { return !claim.Leaving })), err
+}
+
+// disruptable takes what asks Karpenter to leave a pod where it is from all pods of a workload, or puts it there.
+func (p *provisioned) disruptable(w *fleet.Workload, may bool) {
+	p.t.Helper()
+	for _, pod := range p.pods(w) {
+		patch := client.MergeFrom(pod.DeepCopy())
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, plan.AnnotationDoNotDisrupt, "true")
+		if may {
+			delete(pod.Annotations, plan.AnnotationDoNotDisrupt)
+		}
+		p.Expect(p.member.Client().Patch(p.ctx, &pod, patch)).To(Succeed())
+	}
+}
+
+// blocked are the nodes of which Karpenter said that it does not disrupt them because of a pod that asks for it.
+func (p *provisioned) blocked() ([]string, error) {
+	var all corev1.EventList
+	if err := p.member.Client().List(p.ctx, &all); err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, event := range all.Items {
+		if event.Reason == "DisruptionBlocked" && event.InvolvedObject.Kind == "Node" && strings.Contains(event.Message, plan.AnnotationDoNotDisrupt) {
+			nodes = append(nodes, event.InvolvedObject.Name)
+		}
+	}
+	return nodes, nil
 }
 
 // keepsFloor expects that the hub's own evictions never take the ready on-demand replicas below the floor while something is

@@ -22,12 +22,14 @@ func TestKarpenter(t *testing.T) {
 			t.Run("a spot pool at zero gets nodes because replicas ask for them, and again after it was scaled to zero", s.zeroSpec)
 			t.Run("scaling up and down costs no ready replica, and later rounds no more nodes than the first", s.flapSpec)
 		},
-		"the hub takes no replica of the floor while all nodes drift, and that ends": s.driftSpec,
-		"nor while half-empty nodes are consolidated":                                s.consolidationSpec,
-		"nor while a fifth of the nodes is interrupted":                              s.interruptionSpec,
-		"nor while all nodes expire":                                                 s.expirySpec,
-		"nodes that take 45 s cost no ready replica":                                 s.startSpec(45 * time.Second),
-		"nor do nodes that take 150 s":                                               s.startSpec(150 * time.Second),
+		"the hub takes no replica of the floor while all nodes drift, and that ends":     s.driftSpec,
+		"nor while half-empty nodes are consolidated":                                    s.consolidationSpec,
+		"nor while a fifth of the nodes is interrupted":                                  s.interruptionSpec,
+		"nor while all nodes expire":                                                     s.expirySpec,
+		"nobody takes pods that ask not to be disrupted off nodes that are consolidated": s.protectedConsolidationSpec,
+		"nor off nodes that expire":                                                      s.protectedExpirySpec,
+		"nodes that take 45 s cost no ready replica":                                     s.startSpec(45 * time.Second),
+		"nor do nodes that take 150 s":                                                   s.startSpec(150 * time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			specs.beside(t)
@@ -122,6 +124,60 @@ func (s *karpenterSite) expirySpec(t *testing.T) {
 	w := p.grown(replicas, percent, floor)
 	p.keepsFloor(w, floor, func(ctx context.Context) {
 		p.Expect(p.pool.AwaitReplaced(ctx, p.claims())).To(Succeed())
+		p.mended(w, replicas, percent, floor)
+	})
+}
+
+// protectedConsolidationSpec has half-empty nodes whose pods ask Karpenter to leave them where they are.
+func (s *karpenterSite) protectedConsolidationSpec(t *testing.T) {
+	const replicas, percent, floor = 6, 67, 2
+	p := s.onPool(t, slowPool("protected-consolidation"))
+	filler, err := p.pool.Fill(p.ctx, p.namespace,
+		fleet.Filling{Capacity: kube.Spot, Pods: replicas - floor, CPU: "2500m"}, fleet.Filling{Capacity: kube.OnDemand, Pods: floor, CPU: "2500m"})
+	p.Expect(err).NotTo(HaveOccurred())
+	w := p.grown(replicas, percent, floor)
+	before := len(p.claims())
+	p.Expect(before).To(BeNumerically(">=", replicas))
+	p.disruptable(w, false)
+	p.remark()
+	p.keepsFloor(w, floor, func(ctx context.Context) {
+		under := slowPool("protected-consolidation")
+		under.Consolidation = kube.WhenEmptyOrUnderutilized
+		p.change(ctx, under)
+		p.Expect(filler.Delete(ctx)).To(Succeed())
+		for _, pod := range p.pods(w) {
+			p.Eventually(p.blocked).Should(ContainElement(pod.Spec.NodeName), "Karpenter looked at the node and left it")
+		}
+		p.reconciledAgain(deploymentController, w, 2)
+		p.Expect(p.evictions()).To(BeEmpty(), "neither Karpenter nor the hub takes them")
+
+		p.disruptable(w, true)
+		p.Expect(p.pool.AwaitConsolidated(ctx, before/2)).To(Succeed())
+		p.mended(w, replicas, percent, floor)
+	})
+}
+
+// protectedExpirySpec has all nodes reach their age, which no annotation puts off. Karpenter has them go then, and waits for pods that
+// ask not to be disrupted; so does the hub.
+func (s *karpenterSite) protectedExpirySpec(t *testing.T) {
+	const replicas, percent, floor = 6, 67, 2
+	pool := slowPool("protected-expiry")
+	pool.ExpireAfter = 3 * time.Minute // the replicas have to come to rest on the new nodes before these expire
+	p := s.onPool(t, pool)
+	w := p.grown(replicas, percent, floor)
+	p.disruptable(w, false)
+	p.remark()
+	p.keepsFloor(w, floor, func(ctx context.Context) {
+		old, err := p.pool.Claims(ctx)
+		p.Expect(err).NotTo(HaveOccurred())
+		p.Eventually(p.leaving).Should(ContainElements(fleet.ClaimNames(old)))
+		p.Eventually(p.reason(w)).Should(ContainSubstring("annotations forbid disruption"))
+		p.reconciledAgain(deploymentController, w, 2)
+		p.Expect(p.evictions()).To(BeEmpty(), "neither Karpenter nor the hub takes them")
+		p.Expect(p.leaving()).To(ContainElements(fleet.ClaimNames(old)), "the nodes wait")
+
+		p.disruptable(w, true)
+		p.Expect(p.pool.AwaitReplaced(ctx, old)).To(Succeed())
 		p.mended(w, replicas, percent, floor)
 	})
 }

@@ -39,6 +39,9 @@ func TestNodeGroups(t *testing.T) {
 				t.Run("a rebalance recommendation for all nodes of the floor costs none of it", func(t *testing.T) {
 					adviceSpec(t, h, f.Members[i], onDemand[provider])
 				})
+				t.Run("the replicas of nodes that the cloud takes back are replaced before it does, and the floor stands", func(t *testing.T) {
+					interruptSpec(t, h, f.Members[i], onDemand[provider])
+				})
 			case kube.GKE:
 				t.Run("an autoscaler that takes all nodes of the floor away costs none of it, under a disruption budget", func(t *testing.T) {
 					scaleDownSpec(t, h, f.Members[i], onDemand[provider])
@@ -80,6 +83,47 @@ func adviceSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.Node
 			func(pod corev1.Pod) string { return pod.Spec.NodeName }, And(Not(BeEmpty()), Not(BeElementOf(risky))))))
 		p.mended(w, replicas, percent, floor)
 	})
+}
+
+// interruptSpec has the cloud take back a node of each group that replicas are on, two minutes after it said so, as it does. The nodes that take
+// their place need a fraction of that.
+func interruptSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.NodeGroup) {
+	const replicas, percent, floor, notice = 8, 50, 4, 2 * time.Minute
+	spot := startGroup(t, m, kube.EKS, kube.Spot, 1)
+	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
+	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+	p.mended(w, replicas, percent, floor)
+	groups := map[*kube.NodeGroup]string{onDemand: p.nodeIn(w, onDemand), spot: p.nodeIn(w, spot)}
+	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
+		for group, node := range groups {
+			p.Expect(group.Interrupt(ctx, notice, node)).To(Succeed())
+		}
+		for group, node := range groups {
+			p.Eventually(func() int { return p.onNode(w, node) }).Should(BeZero())
+			p.Expect(group.Nodes()).To(ContainElement(node), "its replicas left before the cloud took it")
+		}
+		for group, node := range groups {
+			p.Eventually(group.Nodes).ShouldNot(ContainElement(node))
+		}
+		p.mended(w, replicas, percent, floor)
+		return nil
+	})
+	p.t.Logf("%+v", toll)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(toll.Breaks).To(BeEmpty())
+	p.Expect(toll.Lowest).To(BeNumerically(">=", floor), "whoever took one, another served")
+}
+
+// nodeIn is a node of the group that replicas are on.
+func (p *placing) nodeIn(w *fleet.Workload, group *kube.NodeGroup) string {
+	p.t.Helper()
+	for _, node := range group.Nodes() {
+		if p.onNode(w, node) > 0 {
+			return node
+		}
+	}
+	p.t.Fatalf("no replica of %s is on a node of the group", w)
+	return ""
 }
 
 // scaleDownSpec has Cluster Autoscaler drain all nodes that the floor is on. The budget lets it evict a pod only where the hub has made

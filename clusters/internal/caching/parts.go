@@ -2,6 +2,7 @@ package caching
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -221,6 +222,30 @@ func (p partedInformer) GetByKey(key string) (item any, exists bool, err error) 
 		}
 	}
 	return nil, false, nil
+}
+
+// ByIndex returns what the stores of all parts have in an index.
+func (p partedInformer) ByIndex(name, value string) (items []any, err error) {
+	for _, part := range p {
+		some, err := ByIndex(part, name, value)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, some...)
+	}
+	return items, nil
+}
+
+// ByIndex returns the objects that an informer has in an index, uncopied. An informer that shows no store is an error, and so is an index
+// that it does not have.
+func ByIndex(informer cache.Informer, name, value string) ([]any, error) {
+	switch informer := informer.(type) {
+	case partedInformer:
+		return informer.ByIndex(name, value)
+	case interface{ GetIndexer() toolscache.Indexer }:
+		return informer.GetIndexer().ByIndex(name, value)
+	}
+	return nil, fmt.Errorf("read index %q: %T does not show what it holds", name, informer)
 }
 
 // partedRegistration is a handler in each part.

@@ -73,6 +73,7 @@ function header(w, answer) {
     facts(["Replicas", p.replicas], ["Spot share", policy(p.spotPercentage, p.spotPercentageSource, " %")], ["On-demand floor", policy(p.minOnDemand, p.minOnDemandSource)],
       p.unassigned > 0 && ["Of unknown capacity", p.unassigned], p.pending > 0 && ["Not ready", p.pending], p.interrupted > 0 && ["On nodes being terminated", p.interrupted],
       p.released > 0 && ["Released", p.released], ["Moves", word(p.strategy, "MOVE_STRATEGY_").toLowerCase()], p.paused && ["Paused", "by a person"],
+      p.unprotected && ["Unprotected", "no PodDisruptionBudget keeps the on-demand floor"],
       p.readOnlyBy && ["Read-only", p.readOnlyBy], ["Pending timeout", seconds(p.pendingTimeout) || "–"],
       p.window && ["Window", `${p.window.schedule} ${p.window.timeZone}, ${seconds(p.window.duration)}${p.window.open ? ", open" : ""}`],
       ["Next look", p.nextCheckAt ? ago(p.nextCheckAt) : "on a change"], ["As of", ago(answer.asOf)]),

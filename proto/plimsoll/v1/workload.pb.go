@@ -606,7 +606,10 @@ type Placement struct {
 	// What is in read-only mode: hub, member, namespace or workload; empty: nothing is.
 	ReadOnlyBy string `protobuf:"bytes,20,opt,name=read_only_by,json=readOnlyBy,proto3" json:"read_only_by,omitempty"`
 	// Moves are paused, on the workload or its namespace.
-	Paused        bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	// No PodDisruptionBudget protects the on-demand floor from others, such as an autoscaler that drains a node. False also while budgets
+	// cannot be read.
+	Unprotected   bool `protobuf:"varint,23,opt,name=unprotected,proto3" json:"unprotected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -784,6 +787,13 @@ func (x *Placement) GetReadOnlyBy() string {
 func (x *Placement) GetPaused() bool {
 	if x != nil {
 		return x.Paused
+	}
+	return false
+}
+
+func (x *Placement) GetUnprotected() bool {
+	if x != nil {
+		return x.Unprotected
 	}
 	return false
 }
@@ -1278,7 +1288,7 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\n" +
 	"last_moves\x18\t \x03(\v2\x11.plimsoll.v1.MoveR\tlastMoves\x12 \n" +
 	"\vexplanation\x18\n" +
-	" \x03(\tR\vexplanation\"\xd7\a\n" +
+	" \x03(\tR\vexplanation\"\xf9\a\n" +
 	"\tPlacement\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\vspot_wanted\x18\x02 \x01(\x05R\n" +
@@ -1306,7 +1316,8 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x0fpending_timeout\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x0ependingTimeout\x12 \n" +
 	"\fread_only_by\x18\x14 \x01(\tR\n" +
 	"readOnlyBy\x12\x16\n" +
-	"\x06paused\x18\x15 \x01(\bR\x06pausedB\x12\n" +
+	"\x06paused\x18\x15 \x01(\bR\x06paused\x12 \n" +
+	"\vunprotected\x18\x17 \x01(\bR\vunprotectedB\x12\n" +
 	"\x10_spot_percentageB\x10\n" +
 	"\x0e_min_on_demandJ\x04\b\x0f\x10\x10R\x06doomed\"\x87\x02\n" +
 	"\x10DisruptionWindow\x12\x1a\n" +

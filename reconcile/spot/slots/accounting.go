@@ -242,6 +242,24 @@ func (a *Accounting) endDoubt(uid types.UID, now time.Time) {
 	}
 }
 
+// Show is [Accounting.Observe] and [Accounting.Mark] of a pod in one look-up, for whoever reads all pods of an owner time and again: of
+// a pod that is as it was it does nothing but note when it was seen.
+func (a *Accounting) Show(p *plan.Pod, now time.Time) {
+	known := a.pods[p.UID]
+	if known == nil || !known.same(p) || (p.Reservation != "" && len(a.promised.byID) > 0) {
+		a.Observe(p, now)
+		a.Mark(p)
+		return
+	}
+	known.at = now
+}
+
+// same reports whether a pod is as it was observed last, and nothing is known of it beyond that.
+func (s *seen) same(p *plan.Pod) bool {
+	return p.Version == s.version && p.Version != 0 && p.Slot == s.slot && p.Capacity == s.capacity && p.Leaving() == s.interrupted &&
+		s.alive == (p.GoneBy.IsZero() && !p.Finished) && p.Released == nil && s.released == nil && !p.Evicted && !s.freed && !s.letGo && !s.doubted
+}
+
 // Mark sets what is known about a pod beyond the cache's word: that we evicted it, or are releasing it.
 func (a *Accounting) Mark(p *plan.Pod) {
 	known := a.pods[p.UID]

@@ -172,8 +172,8 @@ func cart() *plimsollv1.Workload {
 			SpotPercentage: &percentage, SpotPercentageSource: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
 			MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 			Problems:          []*plimsollv1.PolicyProblem{{Key: "plimsoll.dev/min-on-demand", Value: "many", Rule: "a whole number from 0 to 10000"}},
-			NextCheckAt:       timestamppb.New(now.Add(10 * time.Second)),
-			Window:            &plimsollv1.DisruptionWindow{Schedule: "0 14 * * *", TimeZone: "UTC", NextOpening: timestamppb.New(now.Add(2 * time.Hour))},
+			NextCheckAt:       timestamppb.New(now.Add(10 * time.Second)), Unprotected: true,
+			Window: &plimsollv1.DisruptionWindow{Schedule: "0 14 * * *", TimeZone: "UTC", NextOpening: timestamppb.New(now.Add(2 * time.Hour))},
 		},
 		Explanation: []string{"Of 10 replicas, 7 belong on spot and 3 on-demand.", "1 replica is being moved to spot."},
 		Waits: []*plimsollv1.Wait{

@@ -136,6 +136,9 @@ func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) erro
 	facts.add("On-demand", fmt.Sprintf("%d of %d", p.GetOnDemandActual(), p.GetOnDemandWanted()))
 	facts.add("Spot percentage", policyValue(p.SpotPercentage, p.GetSpotPercentageSource()))
 	facts.add("Minimum on-demand", policyValue(p.MinOnDemand, p.GetMinOnDemandSource()))
+	if p.GetUnprotected() {
+		facts.add("Unprotected", "no PodDisruptionBudget keeps a node drain from evicting the whole on-demand floor")
+	}
 	for _, problem := range p.GetProblems() {
 		facts.add("Problem", fmt.Sprintf("%s %q: must be %s", problem.GetKey(), problem.GetValue(), problem.GetRule()))
 	}
