@@ -5,7 +5,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +53,19 @@ func rightsEscapes() []Escape {
 		{Name: "hold a Lease in the hub's namespace", try: changingIdentity(`{"spec":{"holderIdentity":"escaped"}}`)},
 		{Name: "keep the Lease of its identity from going", try: changingIdentity(`{"metadata":{"finalizers":["example.com/escaped"]}}`)},
 		{Name: "keep other things in the Lease of its identity", try: changingIdentity(`{"metadata":{"annotations":{"example.com/escaped":"x"}}}`)},
+		{Name: "hold the Lease of a node", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "escaped"}},
+				metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "write an Event by the other group of Events", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.EventsV1().Events(escapeTargets).Create(ctx, &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: "Escaped", Action: "Escaped",
+				ReportingController: "example.com/plimsoll", ReportingInstance: "plimsoll",
+				Regarding: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
+			}, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
 		{Name: "get the token of another account", try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, "powerful", &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
 			return err
