@@ -37,20 +37,29 @@ type block struct {
 // blocks are those of a page, by its path from the repository's root.
 func blocks(t *testing.T, page string) []block {
 	t.Helper()
+	found := blocksIn(pageText(t, page))
+	if len(found) == 0 {
+		t.Fatalf("%s has no commands", page)
+	}
+	return found
+}
+
+func pageText(t *testing.T, page string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []block
-	for _, match := range fenced.FindAllStringSubmatch(string(text), -1) {
+	return string(text)
+}
+
+func blocksIn(text string) (found []block) {
+	for _, match := range fenced.FindAllStringSubmatch(text, -1) {
 		one := block{match[2] == "console", strings.ReplaceAll("\n"+match[3], "\n"+match[1], "\n")}
 		if one.console {
 			one.text = typed(one.text)
 		}
 		found = append(found, one)
-	}
-	if len(found) == 0 {
-		t.Fatalf("%s has no commands", page)
 	}
 	return found
 }
@@ -89,7 +98,7 @@ var runBy = map[string]string{
 	"docs/kind.md":       "here, but for those of kind and what needs the hub's pods",
 	"docs/operate.md":    "here; the console as that of docs/cli.md",
 	"docs/install.md":    "here; the console by TestInstalledByHelmAndRunAsItSays",
-	"docs/upgrade.md":    "here",
+	"docs/upgrade.md":    "here; its console by TestAnUpgradeThatWouldLoseMembersIsRefused",
 	"docs/migrate.md":    "here",
 	"docs/webapp.md":     "here",
 	"docs/cli.md":        "here; of the console, which needs a hub, the like by test/integration and test/demo",
@@ -282,6 +291,19 @@ func (d *desk) run(page string) {
 func (d *desk) runAll(page string) {
 	d.Helper()
 	for _, one := range blocks(d.T, page) {
+		d.shell(page, one.text)
+	}
+}
+
+// runSection runs all commands below a heading of a page, up to the next heading.
+func (d *desk) runSection(page, heading string) {
+	d.Helper()
+	_, section, there := strings.Cut(pageText(d.T, page), heading+"\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	if !there || len(blocksIn(section)) == 0 {
+		d.Fatalf("%s has no commands below %q", page, heading)
+	}
+	for _, one := range blocksIn(section) {
 		d.shell(page, one.text)
 	}
 }

@@ -77,18 +77,6 @@ ipFamilies:
 {{- toYaml $config -}}
 {{- end }}
 
-{{/* An upgrade that would lose members fails: registrations are in the release's namespace, and nobody said what is to become of them. */}}
-{{- define "plimsoll.unmovedRegistrations" -}}
-{{- if not (or .Values.registrations.inReleaseNamespace (eq .Values.registrations.namespace .Release.Namespace)) -}}
-{{- range $secret := (lookup "v1" "Secret" .Release.Namespace "").items -}}
-{{- $labels := dig "metadata" "labels" dict $secret -}}
-{{- if or (eq (get $labels "plimsoll.dev/member") "true") (eq (get $labels "sigs.k8s.io/multicluster-runtime-kubeconfig") "true") -}}
-{{- fail (printf "namespace %s holds the registration %s, and registrations.namespace is %s: set registrations.inReleaseNamespace=true until it is moved (docs/upgrade.md)" $.Release.Namespace $secret.metadata.name $.Values.registrations.namespace) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end }}
-
 {{- define "plimsoll.leaseName" -}}
 {{- dig "leaderElection" "leaseName" "plimsoll-hub" .Values.config -}}
 {{- end }}
