@@ -132,6 +132,8 @@ func clusterMessage(known clusters.Status) *plimsollv1.Cluster {
 		RegisteredAt:      moment(known.RegisteredAt),
 		LastProbeAt:       moment(known.LastProbe),
 		StateChangedAt:    moment(known.Since),
+
+		RegistrationVersion: known.Registration.ResourceVersion,
 	}
 	for _, condition := range known.Conditions {
 		shown.Conditions = append(shown.Conditions, &plimsollv1.Condition{

@@ -96,7 +96,7 @@ func console(t *testing.T, page string) (commands []string) {
 var runBy = map[string]string{
 	"README.md":          "test/demo, its consoles here",
 	"docs/kind.md":       "here, but for those of kind and what needs the hub's pods",
-	"docs/operate.md":    "here; the console as that of docs/cli.md",
+	"docs/operate.md":    "here; the consoles as those of docs/cli.md",
 	"docs/install.md":    "here; the console by TestInstalledByHelmAndRunAsItSays",
 	"docs/upgrade.md":    "here; its console by TestAnUpgradeThatWouldLoseMembersIsRefused",
 	"docs/migrate.md":    "here",

@@ -118,9 +118,11 @@ type Cluster struct {
 	// The kinds that the reconcilers need, in a fixed order.
 	Kinds []*ClusterKind `protobuf:"bytes,13,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// The managed workloads; unset while they are not cached.
-	Workloads     *WorkloadCounts `protobuf:"bytes,14,opt,name=workloads,proto3" json:"workloads,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Workloads *WorkloadCounts `protobuf:"bytes,14,opt,name=workloads,proto3" json:"workloads,omitempty"`
+	// The metadata.resourceVersion of the registration Secret that state and conditions are about.
+	RegistrationVersion string `protobuf:"bytes,15,opt,name=registration_version,json=registrationVersion,proto3" json:"registration_version,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Cluster) Reset() {
@@ -249,6 +251,13 @@ func (x *Cluster) GetWorkloads() *WorkloadCounts {
 		return x.Workloads
 	}
 	return nil
+}
+
+func (x *Cluster) GetRegistrationVersion() string {
+	if x != nil {
+		return x.RegistrationVersion
+	}
+	return ""
 }
 
 // ClusterKind is the state of one kind in a member.
@@ -401,7 +410,7 @@ var File_plimsoll_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x19plimsoll/v1/cluster.proto\x12\vplimsoll.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\"\xe8\x04\n" +
+	"\x19plimsoll/v1/cluster.proto\x12\vplimsoll.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\"\x9b\x05\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x19.plimsoll.v1.ClusterStateR\x05state\x12\x16\n" +
@@ -420,7 +429,8 @@ const file_plimsoll_v1_cluster_proto_rawDesc = "" +
 	"\rlast_probe_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\vlastProbeAt\x12D\n" +
 	"\x10state_changed_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x0estateChangedAt\x12.\n" +
 	"\x05kinds\x18\r \x03(\v2\x18.plimsoll.v1.ClusterKindR\x05kinds\x129\n" +
-	"\tworkloads\x18\x0e \x01(\v2\x1b.plimsoll.v1.WorkloadCountsR\tworkloads\"S\n" +
+	"\tworkloads\x18\x0e \x01(\v2\x1b.plimsoll.v1.WorkloadCountsR\tworkloads\x121\n" +
+	"\x14registration_version\x18\x0f \x01(\tR\x13registrationVersion\"S\n" +
 	"\vClusterKind\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aengaged\x18\x02 \x01(\bR\aengaged\x12\x16\n" +

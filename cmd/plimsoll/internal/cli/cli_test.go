@@ -89,6 +89,8 @@ type hub struct {
 	operations []*plimsollv1.Operation // that GetOperation answers, one after the other
 	asked      []*plimsollv1.GetOperationRequest
 	supposed   *plimsollv1.WhatIfFleetPlacementRequest
+	watches    []watchScript // of clusters, one after the other
+	filters    []string      // of these watches
 }
 
 func startHub(t *testing.T) *hub {

@@ -55,7 +55,7 @@ func reference(root *cobra.Command) string {
 		}
 		fmt.Fprintf(&text, "\n### %s\n\n%s: `%s`\n", c.CommandPath(), c.Short, strings.TrimSuffix(c.UseLine(), " [flags]"))
 		shared := common.Flags()
-		if c.Flags().Lookup("server") == nil || c.Flags().Lookup("hub-namespace") == nil {
+		if c.Flags().Lookup("service-account") == nil {
 			shared = nil
 		}
 		if table := flagTable(c.Flags(), shared); table != "" {

@@ -54,7 +54,7 @@ func (s *sides) both(c *cobra.Command) (member, hub *enroll.Context, err error) 
 }
 
 func registerCommand(env Environment) *cobra.Command {
-	r := registering{env: env}
+	r := registering{env: env, api: connection.New(env.Getenv)}
 	command := &cobra.Command{
 		Use:   "register (NAME... | --in-cluster)",
 		Short: "Register clusters as members of the fleet",
@@ -71,7 +71,11 @@ With --in-cluster, the hub's own cluster becomes a member. Its name is in-cluste
 server at https://kubernetes.default.svc.
 
 With several names, the command registers each from the context of that name in your kubeconfig, and prints one report. It fails
-if one of them fails; the others stay registered.`,
+if one of them fails; the others stay registered.
+
+With --wait, it watches the hub's API until the hub has connected to each member with this registration and reports it as Ready. It finds
+the API as fleet commands do, and changes nothing if the API does not answer. The exit code is 6 if members are registered and do not
+become ready within --timeout. Without --wait, no hub has to run.`,
 		Example: `  # Register a cluster
   plimsoll register prod-eu --context prod-eu --hub-context hub
 
@@ -84,8 +88,8 @@ if one of them fails; the others stay registered.`,
   # Register two namespaces of a cluster
   plimsoll register prod-shop --tenant-namespaces shop,cart --context prod --hub-context hub
 
-  # Register several clusters, each from the context of its name
-  plimsoll register prod-eu prod-us staging --hub-context hub`,
+  # Register several clusters, each from the context of its name, and wait until they are ready
+  plimsoll register prod-eu prod-us staging --hub-context hub --wait`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 && !r.inCluster {
 				return usage(c, errors.New("missing: NAME"))
@@ -117,7 +121,9 @@ func (r *registering) flags(command *cobra.Command) {
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
 	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "lifetime of the hub's token, which the hub renews; 0: it does not expire")
-	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "timeout for each member")
+	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "timeout for each member, which includes --wait")
+	flags.BoolVar(&r.wait, "wait", false, "wait until each member is Ready")
+	r.api.AddNamespaceFlag(flags)
 	flags.BoolVar(&r.inCluster, "in-cluster", false, "register the hub's own cluster: that of --context, or of the current context")
 	complete(command, "context", connection.CompleteContexts(&r.sides.kubeconfig))
 	complete(command, "hub-context", connection.CompleteContexts(&r.sides.hubKubeconfig))
@@ -138,11 +144,17 @@ type registering struct {
 	caFile  string
 	dryRun  bool
 	timeout time.Duration
+	// wait: until the hub says that the member is ready, which api asks.
+	wait bool
+	api  *connection.Options
 	// inCluster: the hub's own cluster is registered.
 	inCluster bool
 }
 
 func (r *registering) run(c *cobra.Command, args []string) error {
+	if r.wait && r.dryRun {
+		return usage(c, errors.New("--wait and --dry-run: give one of them"))
+	}
 	if len(args) > 1 {
 		return r.many(c, args)
 	}
@@ -169,6 +181,11 @@ func (r *registering) run(c *cobra.Command, args []string) error {
 		}
 		return err
 	}
+	followed, err := r.follow(c.Context(), hub, r.Name)
+	if err != nil {
+		return err
+	}
+	defer followed.stop()
 	ctx, cancel := context.WithTimeout(c.Context(), r.timeout)
 	defer cancel()
 	outcome, err := enroll.Register(ctx, r.Registration, member, hub, changes(r.env.Out))
@@ -176,6 +193,14 @@ func (r *registering) run(c *cobra.Command, args []string) error {
 		return fmt.Errorf("register %s: %w", r.Name, err)
 	}
 	registered(r.env, r.Name, outcome)
+	if followed == nil {
+		return nil
+	}
+	fmt.Fprintf(r.env.Err, "waiting for %s to be ready\n", r.Name)
+	if err := followed.ready(ctx, r.Name, outcome.Version); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.env.Out, "%s is ready\n", r.Name)
 	return nil
 }
 

@@ -25,6 +25,9 @@ type candidate struct {
 	changed int
 	outcome enroll.Outcome
 	err     error
+	// ready: the hub has said so. late is why it has not, of a member that is registered.
+	ready bool
+	late  error
 }
 
 // many registers several clusters, each from the context of its name, and prints one report. One that fails or takes too long does not
@@ -40,13 +43,24 @@ func (r *registering) many(c *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
+	followed, err := r.follow(c.Context(), hub, names...)
+	if err != nil {
+		return err
+	}
+	defer followed.stop()
 	var running sync.WaitGroup
 	turns := make(chan struct{}, together)
 	for _, one := range all {
 		running.Go(func() {
 			turns <- struct{}{}
-			defer func() { <-turns }()
-			r.registerOne(c.Context(), one, hub)
+			ctx, cancel := context.WithTimeout(c.Context(), r.timeout)
+			defer cancel()
+			r.registerOne(ctx, one, hub)
+			<-turns // one that does not become ready keeps no other from being registered
+			if followed != nil && one.err == nil {
+				one.late = followed.ready(ctx, one.name, one.outcome.Version)
+				one.ready = one.late == nil
+			}
 		})
 	}
 	running.Wait()
@@ -81,8 +95,6 @@ func (r *registering) candidates(c *cobra.Command, names []string) ([]*candidate
 }
 
 func (r *registering) registerOne(ctx context.Context, one *candidate, hub *enroll.Context) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	registration := r.Registration
 	registration.Name = one.name
 	one.outcome, one.err = enroll.Register(ctx, registration, one.member, hub, func(change enroll.Change) {
@@ -95,13 +107,19 @@ func (r *registering) registerOne(ctx context.Context, one *candidate, hub *enro
 // reportMany prints a row for each member, and fails if one did.
 func reportMany(to io.Writer, all []*candidate) error {
 	rows := newTable("MEMBER", "RESULT", "CHANGED", "NOTE")
-	failed := 0
+	failed, late := 0, 0
 	for _, one := range all {
 		result, note := "registered", ""
+		if one.ready {
+			result = "ready"
+		}
 		switch {
 		case one.err != nil:
 			failed++
 			result, note = "failed", strings.ReplaceAll(one.err.Error(), "\n", "; ")
+		case one.late != nil:
+			late++
+			result, note = "not ready", strings.ReplaceAll(one.late.Error(), "\n", "; ")
 		case one.outcome.Loopback:
 			note = "its server is a loopback address: set --server if the hub runs on another machine"
 		case !one.outcome.Expires.IsZero():
@@ -112,8 +130,13 @@ func reportMany(to io.Writer, all []*candidate) error {
 	if err := rows.write(to); err != nil {
 		return err
 	}
-	if failed > 0 {
+	switch {
+	case failed > 0 && late > 0:
+		return fmt.Errorf("%d of %d members are not registered, and %d are registered but not ready; it is safe to run the command again", failed, len(all), late)
+	case failed > 0:
 		return fmt.Errorf("%d of %d members are not registered; it is safe to run the command again", failed, len(all))
+	case late > 0:
+		return &orderError{fmt.Sprintf("%d of %d members are registered but not ready", late, len(all))}
 	}
 	return nil
 }

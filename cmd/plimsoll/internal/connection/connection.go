@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -59,10 +60,15 @@ func (c *Options) AddFlags(command *cobra.Command) {
 	flags.StringVar(&c.serverName, "tls-server-name", "", "name in the API's certificate, if it is reached under another one")
 	flags.BoolVar(&c.plaintext, "insecure-plaintext", false, "connect without TLS; to this machine only")
 	flags.DurationVar(&c.timeout, "timeout", c.timeout, "timeout of each call")
-	flags.StringVar(&c.namespace, "hub-namespace", c.namespace, "namespace of the hub in the hub cluster")
+	c.AddNamespaceFlag(flags)
 	c.Hub.AddFlags(command)
 	c.token.flags(flags)
 	c.own.flags(flags)
+}
+
+// AddNamespaceFlag adds the flag that names the hub's namespace alone, for commands in which the other flags of a connection mean something else.
+func (c *Options) AddNamespaceFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&c.namespace, "hub-namespace", c.namespace, "namespace of the hub in the hub cluster")
 }
 
 // Client is an open connection: the generated clients take it for their calls. It does not add the token to them; the contexts of

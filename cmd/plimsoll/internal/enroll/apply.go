@@ -59,6 +59,9 @@ func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change
 	default:
 		change.Action = Unchanged
 	}
+	if err == nil {
+		change.Version = after.GetResourceVersion()
+	}
 	return change, nil
 }
 

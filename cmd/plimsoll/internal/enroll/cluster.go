@@ -49,6 +49,8 @@ type Change struct {
 	Action string
 	// Note says why, where that is not plain.
 	Note string
+	// Version is the resourceVersion of an object that was applied; "" for others.
+	Version string
 }
 
 // Actions of a [Change].

@@ -92,6 +92,8 @@ type Outcome struct {
 	Expires time.Time
 	// Loopback: the server is one that only this machine reaches.
 	Loopback bool
+	// Version is the resourceVersion of the registration Secret.
+	Version string
 }
 
 // Register makes a cluster a member. It checks everything that can be before it changes anything, and reports each object.
@@ -135,10 +137,11 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := e.handOver(ctx, uid, kubeconfig); err != nil {
+	version, err := e.handOver(ctx, uid, kubeconfig)
+	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback()}, e.revoke(ctx)
+	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback(), Version: version}, e.revoke(ctx)
 }
 
 // proven returns a token that the member takes: the one that the hub has, if it is as was asked for and young, else another.
@@ -167,11 +170,11 @@ func (e *enrolment) applied(change Change, err error) error {
 	return err
 }
 
-// handOver makes the registration Secret.
-func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte) error {
+// handOver creates or updates the registration Secret, and returns its resourceVersion.
+func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte) (version string, err error) {
 	objects, err := collect(namespaceObject(e.Namespace, e.namespaceLabels()), func() (object, error) { return registration(e.Registration, uid, kubeconfig) })
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, o := range objects {
 		change, err := e.hub.apply(ctx, o)
@@ -179,10 +182,11 @@ func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte)
 			change.Note = "its type is " + string(e.secretType) + ", which the hub uses only in its own namespace: delete it and register again"
 		}
 		if err := e.applied(change, err); err != nil {
-			return err
+			return "", err
 		}
+		version = change.Version // the Secret is the last
 	}
-	return nil
+	return version, nil
 }
 
 // tokenPatience is how long the token controller may take to fill a Secret, and a new binding to be known everywhere.
