@@ -108,7 +108,7 @@ func TestTheKustomizeBaseIsWhatTheChartSays(t *testing.T) {
 			names = []string{path.Base(folder) + ".yaml"}
 		}
 		for _, name := range names {
-			want := "# Made from deploy/chart/plimsoll/templates/" + name + ": make manifests\n" +
+			want := "# Generated from deploy/chart/plimsoll/templates/" + name + ": make manifests\n" +
 				strings.TrimLeft(plain.ReplaceAllString(files[name], ""), "\n")
 			golden(t, filepath.Join(root, "deploy", "kustomize", filepath.FromSlash(folder), name), want)
 		}

@@ -12,7 +12,7 @@ import (
 // revisions are the definitions that were released, by their revision.
 var revisions = map[int]string{
 	1: "782210da00fa3d9f",
-	2: "53181d75e9750605",
+	2: "369b2a611bb7058a",
 }
 
 func TestTheChartHasTheDefinition(t *testing.T) {

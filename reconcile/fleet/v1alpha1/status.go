@@ -43,37 +43,37 @@ const (
 // of package fleet, such as FloorAboveReplicas.
 const ReasonFeasible = "AsAsked"
 
-// FleetPlacementStatus says what there is of a FleetPlacement.
+// FleetPlacementStatus is the observed state of a FleetPlacement.
 type FleetPlacementStatus struct {
 	reconcile.Status `json:",inline"`
 
-	// replicas is how many run or start, in members that are in reach or within the grace.
+	// replicas is the number of running and starting replicas, in members that are reachable or within clusterLossGrace.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// readyReplicas of them are ready.
+	// readyReplicas is the number of ready replicas.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 	// selector of the pods, for the scale subresource. It is that of the workload in the first member that has one.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// spot is those on spot capacity.
+	// spot counts the replicas on spot capacity.
 	// +optional
 	Spot Counts `json:"spot,omitempty"`
-	// onDemand is those on on-demand capacity.
+	// onDemand counts the replicas on on-demand capacity.
 	// +optional
 	OnDemand Counts `json:"onDemand,omitempty"`
-	// insurance is how many replicas of the plan are beyond those that are wanted.
+	// insurance is the number of planned replicas beyond spec.replicas.
 	// +optional
 	Insurance int32 `json:"insurance,omitempty"`
-	// unplaced is how many replicas there is no place for.
+	// unplaced is the number of replicas that no member can run.
 	// +optional
 	Unplaced int32 `json:"unplaced,omitempty"`
-	// members are those of the tiers, in the order of the tiers, and then others that run some.
+	// members lists the members of the tiers, in the order of the tiers, and then other members that run replicas.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Members []MemberStatus `json:"members,omitempty"`
-	// lastMoves are the latest moves, the last one first; at most 10.
+	// lastMoves are the latest 10 moves, newest first.
 	// +listType=atomic
 	// +optional
 	LastMoves []Move `json:"lastMoves,omitempty"`
@@ -81,68 +81,68 @@ type FleetPlacementStatus struct {
 
 // Counts counts replicas of one capacity type.
 type Counts struct {
-	// wanted is how many the plan leads to.
+	// wanted is the planned number of replicas.
 	// +optional
 	Wanted int32 `json:"wanted,omitempty"`
-	// set is how many the member is told to have now.
+	// set is the number of replicas that is set in the member now.
 	// +optional
 	Set int32 `json:"set,omitempty"`
-	// running is how many there are, ready or not.
+	// running is the number of replicas, ready or not.
 	// +optional
 	Running int32 `json:"running,omitempty"`
-	// ready of them are ready.
+	// ready is the number of ready replicas.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 }
 
-// MemberState says whether a member takes part.
+// MemberState is the state of a member in a FleetPlacement.
 //
 // +kubebuilder:validation:Enum=Placed;Moving;Unreachable;Lost;Out
 type MemberState string
 
 // States of a member.
 const (
-	// MemberPlaced: it runs what it is to run.
+	// MemberPlaced: it runs the planned replicas.
 	MemberPlaced MemberState = "Placed"
-	// MemberMoving: it does not yet.
+	// MemberMoving: it does not run the planned replicas yet.
 	MemberMoving MemberState = "Moving"
-	// MemberUnreachable: it is out of reach, and its replicas count until the grace is over.
+	// MemberUnreachable: it is unreachable, and its replicas count until clusterLossGrace ends.
 	MemberUnreachable MemberState = "Unreachable"
-	// MemberLost: it is out of reach for longer than the grace, and its replicas are made up for elsewhere.
+	// MemberLost: it is unreachable for longer than clusterLossGrace, and other members replace its replicas.
 	MemberLost MemberState = "Lost"
-	// MemberOut: its workload takes no part; reason says why.
+	// MemberOut: its workload is excluded; reason explains why.
 	MemberOut MemberState = "Out"
 )
 
-// MemberStatus says what there is of a FleetPlacement in one member.
+// MemberStatus is the observed state of a FleetPlacement in one member.
 type MemberStatus struct {
 	// name of the member.
 	Name string `json:"name"`
-	// tier of the member, from 1; 0: it is in none.
+	// tier is the number of the member's tier, from 1. 0: it is in no tier.
 	// +optional
 	Tier int32 `json:"tier,omitempty"`
-	// state says whether it takes part.
+	// state of the member.
 	State MemberState `json:"state"`
-	// spot is its replicas on spot capacity.
+	// spot counts its replicas on spot capacity.
 	// +optional
 	Spot Counts `json:"spot,omitempty"`
-	// onDemand is those on on-demand capacity.
+	// onDemand counts the replicas on on-demand capacity.
 	// +optional
 	OnDemand Counts `json:"onDemand,omitempty"`
-	// spotHeld is how long its spot capacity was seen to hold, from which its lifetime is predicted.
+	// spotHeld is how long its spot capacity has lasted. The plan predicts its lifetime from it.
 	// +optional
 	SpotHeld Held `json:"spotHeld,omitzero"`
-	// reason says why it has as many as it has, or why it takes no part.
+	// reason explains the number of its replicas, or why it is excluded.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
-// Held is how long capacity was seen to hold since it was last taken back.
+// Held is how long capacity has lasted since the last interruption.
 type Held struct {
-	// since when it holds, while replicas run there. Times without any are left out of it.
+	// since is when the running replicas' capacity began to last. Times without replicas do not count.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// seconds for which it held, while none run there.
+	// seconds that it lasted, while no replica runs there.
 	// +optional
 	Seconds int64 `json:"seconds,omitempty"`
 }
@@ -155,9 +155,9 @@ type Move struct {
 	Member string `json:"member"`
 	// capacity is their capacity type: spot or on-demand.
 	Capacity string `json:"capacity"`
-	// by is how many were started; stopped, where it is negative.
+	// by is the change of the number of replicas; negative: replicas were stopped.
 	By int32 `json:"by"`
-	// reason says why.
+	// reason explains the move.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

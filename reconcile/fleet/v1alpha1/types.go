@@ -26,9 +26,9 @@ type FleetPlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the desired state.
 	Spec FleetPlacementSpec `json:"spec"`
-	// status is what there is. Plimsoll writes it.
+	// status is the observed state. Plimsoll writes it.
 	// +optional
 	Status FleetPlacementStatus `json:"status,omitempty"`
 }
@@ -43,14 +43,14 @@ type FleetPlacementList struct {
 	Items []FleetPlacement `json:"items"`
 }
 
-// FleetPlacementSpec says what a FleetPlacement is to be.
+// FleetPlacementSpec is the desired state of a FleetPlacement.
 //
-// +kubebuilder:validation:XValidation:rule="self.targetRef == oldSelf.targetRef",fieldPath=".targetRef",reason=FieldValueForbidden,message="targetRef cannot be changed: make another FleetPlacement, and delete this one"
+// +kubebuilder:validation:XValidation:rule="self.targetRef == oldSelf.targetRef",fieldPath=".targetRef",reason=FieldValueForbidden,message="targetRef cannot be changed: create another FleetPlacement, and delete this one"
 // +kubebuilder:validation:XValidation:rule="!has(self.gatherInto) || (has(self.onDelete) && self.onDelete == 'Gather')",fieldPath=".gatherInto",message="gatherInto needs onDelete Gather"
 type FleetPlacementSpec struct {
 	// targetRef is the workload, which has the same name in every member. Its namespace is that of the FleetPlacement.
 	TargetRef TargetRef `json:"targetRef"`
-	// replicas is how many the fleet is to have ready.
+	// replicas is the desired number of ready replicas in the fleet.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
@@ -65,7 +65,7 @@ type FleetPlacementSpec struct {
 	// +listType=atomic
 	// +optional
 	Clusters []Tier `json:"clusters,omitempty"`
-	// spread limits how much may be in one place.
+	// spread limits the share of the replicas in one member or failure domain.
 	// +optional
 	Spread Spread `json:"spread,omitempty"`
 	// prices of a replica, for members that a selector matches. The first that matches counts, and comes before the annotations
@@ -74,20 +74,20 @@ type FleetPlacementSpec struct {
 	// +listType=atomic
 	// +optional
 	Prices []Price `json:"prices,omitempty"`
-	// clusterLossGrace is how long a member may be out of reach before its replicas are made up for elsewhere.
+	// clusterLossGrace is how long a member may be unreachable before other members replace its replicas.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h"
 	// +optional
 	ClusterLossGrace *Duration `json:"clusterLossGrace,omitempty"`
-	// pace limits moves of replicas that serve where they are.
+	// pace limits moves of ready replicas.
 	// +optional
 	Pace Pace `json:"pace,omitempty"`
-	// onDelete says what becomes of the replicas when the FleetPlacement is deleted: Keep leaves them where they are, Gather
-	// has one member run them all.
+	// onDelete selects what happens to the replicas when the FleetPlacement is deleted: Keep leaves them where they are, Gather
+	// moves all of them to one member.
 	// +kubebuilder:default=Keep
 	// +optional
 	OnDelete OnDelete `json:"onDelete,omitempty"`
-	// gatherInto is the member that Gather has run them; without it, the one of the first tier that runs most.
+	// gatherInto is the member to which Gather moves them. Default: the member of the first tier that runs most of them.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	GatherInto string `json:"gatherInto,omitempty"`
@@ -122,23 +122,23 @@ type Capacity struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	SpotPercentage *int32 `json:"spotPercentage,omitempty"`
-	// extraSpot replicas may run on spot beyond replicas, as insurance. As many run as are worth it.
+	// extraSpot is the maximum number of additional spot replicas, as insurance against interruptions. Only as many run as pay off.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	ExtraSpot int32 `json:"extraSpot,omitempty"`
 }
 
-// Tier is a set of members that are preferred alike.
+// Tier is a set of members with the same preference.
 type Tier struct {
-	// members of the tier. A member that several choices match is of the first.
+	// members of the tier. If several choices match a member, the first applies.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Members []Choice `json:"members"`
 }
 
-// Choice is members that replicas may be in.
+// Choice selects members in which replicas may run.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max"
 type Choice struct {
@@ -151,19 +151,19 @@ type Choice struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
-	// min is how many replicas each of them has at least.
+	// min is the minimum number of replicas in each of them.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	Min int32 `json:"min,omitempty"`
-	// max is how many each of them has at most. Without it there is no bound.
+	// max is the maximum number of replicas in each of them. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	Max *int32 `json:"max,omitempty"`
 }
 
-// Spread limits how many percent of the replicas may be in one place. One replica always may.
+// Spread limits the percentage of the replicas in one member or failure domain. One replica is always allowed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxPercentPerDomain) || has(self.domainLabel)",fieldPath=".domainLabel",message="maxPercentPerDomain needs domainLabel"
 type Spread struct {
@@ -172,8 +172,8 @@ type Spread struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxPercentPerMember *int32 `json:"maxPercentPerMember,omitempty"`
-	// domainLabel is a label of registration Secrets, such as topology.kubernetes.io/region. Members with the same value fail
-	// together, as far as the plan knows.
+	// domainLabel is a label of registration Secrets, such as topology.kubernetes.io/region. The plan
+	// treats members with the same value as one failure domain.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	// +optional
@@ -211,9 +211,9 @@ type Duration struct {
 	metav1.Duration `json:"-"`
 }
 
-// Pace limits moves of replicas that serve where they are.
+// Pace limits moves of ready replicas.
 type Pace struct {
-	// maxMoves is how many may be on the move at a time. Without it a tenth of the replicas, and at least one.
+	// maxMoves is the maximum number of replicas that move at the same time. Default: a tenth of the replicas, at least one.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -223,12 +223,12 @@ type Pace struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be a duration from 0s to 24h"
 	// +optional
 	Cooldown *Duration `json:"cooldown,omitempty"`
-	// window is when replicas that serve may be moved. Without it they always may.
+	// window restricts moves of ready replicas to a recurring time. Default: at any time.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 }
 
-// Window is a recurring time in which replicas that serve may be moved.
+// Window is a recurring time in which ready replicas may be moved.
 type Window struct {
 	// schedule is when it opens: five cron fields.
 	// +kubebuilder:validation:MinLength=9
@@ -237,21 +237,21 @@ type Window struct {
 	// duration is how long it stays open.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration above zero"
 	Duration Duration `json:"duration"`
-	// timeZone of the schedule, such as Europe/Berlin. Without it UTC.
+	// timeZone of the schedule, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// OnDelete says what becomes of the replicas when a FleetPlacement is deleted.
+// OnDelete selects what happens to the replicas when a FleetPlacement is deleted.
 //
 // +kubebuilder:validation:Enum=Keep;Gather
 type OnDelete string
 
-// What becomes of the replicas.
+// What happens to the replicas.
 const (
 	// Keep leaves them where they are.
 	Keep OnDelete = "Keep"
-	// Gather has one member run them all.
+	// Gather moves all of them to one member.
 	Gather OnDelete = "Gather"
 )

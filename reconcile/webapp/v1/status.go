@@ -37,23 +37,23 @@ const (
 	ReasonPlaced              = "Placed"              // every replica is where it belongs
 )
 
-// WebAppStatus says what there is of a WebApp.
+// WebAppStatus is the observed state of a WebApp.
 type WebAppStatus struct {
 	reconcile.Status `json:",inline"`
 
-	// replicas is how many pods there are.
+	// replicas is the number of pods.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// readyReplicas of them can serve.
+	// readyReplicas is the number of ready pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// availableReplicas of them can serve, and have been able to for a while.
+	// availableReplicas is the number of available pods.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
-	// spotReplicas are on spot capacity; unset without spec.spot.
+	// spotReplicas is the number of pods on spot capacity; unset without spec.spot.
 	// +optional
 	SpotReplicas *int32 `json:"spotReplicas,omitempty"`
-	// onDemandReplicas are on on-demand capacity; unset without spec.spot.
+	// onDemandReplicas is the number of pods on on-demand capacity; unset without spec.spot.
 	// +optional
 	OnDemandReplicas *int32 `json:"onDemandReplicas,omitempty"`
 	// selector of the pods, for the scale subresource.

@@ -26,9 +26,9 @@ type WebApp struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the desired state.
 	Spec WebAppSpec `json:"spec"`
-	// status is what there is. Plimsoll writes it.
+	// status is the observed state. Plimsoll writes it.
 	// +optional
 	Status WebAppStatus `json:"status,omitempty"`
 }
@@ -43,14 +43,14 @@ type WebAppList struct {
 	Items []WebApp `json:"items"`
 }
 
-// WebAppSpec says what a WebApp is to be.
+// WebAppSpec is the desired state of a WebApp.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.service) && has(self.service.headless) && self.service.headless) == (has(oldSelf.service) && has(oldSelf.service.headless) && oldSelf.service.headless)",fieldPath=".service.headless",reason=FieldValueForbidden,message="service.headless cannot be changed: Kubernetes cannot change the cluster IP of a Service"
 // +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.ports) || c.ports.all(p, self.containers.exists_one(d, has(d.ports) && d.ports.exists(q, q.name == p.name))))",fieldPath=".containers",message="the names of ports must differ over all containers: they are the ports of one Service"
 // +kubebuilder:validation:XValidation:rule="(has(self.service) && has(self.service.type) && self.service.type != 'ClusterIP') || self.containers.all(c, !has(c.ports) || c.ports.all(p, !has(p.nodePort)))",fieldPath=".containers",message="nodePort needs service.type NodePort or LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || self.containers.all(c, has(c.resources) && has(c.resources.requests) && 'cpu' in c.resources.requests)",fieldPath=".autoscaling",message="autoscaling needs resources.requests.cpu of every container: utilization is a share of it"
 type WebAppSpec struct {
-	// replicas is how many pods are to run. While autoscaling is set the autoscaler decides instead.
+	// replicas is the desired number of pods. If autoscaling is set, the autoscaler decides instead.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -63,19 +63,19 @@ type WebAppSpec struct {
 	// +listMapKey=name
 	Containers []Container `json:"containers"`
 	// envFrom are Secrets and ConfigMaps of the namespace whose entries become environment variables of every container.
-	// Of two with the same entry the later one wins. The pods wait for those that are not there yet.
+	// A later one overrides entries of an earlier one. Pods start when all of them exist.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	EnvFrom []EnvFrom `json:"envFrom,omitempty"`
-	// service is how the ports are reached. There is a Service when any container has ports.
+	// service exposes the ports. Plimsoll creates a Service if a container has ports.
 	// +kubebuilder:default={}
 	// +optional
 	Service *Service `json:"service,omitempty"`
-	// autoscaling has the number of replicas follow the load.
+	// autoscaling scales the number of replicas with the load.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
-	// podDisruptionBudget bounds how many pods may be taken away at a time, by drains and by moves between spot and
+	// podDisruptionBudget limits how many pods can be evicted at the same time, by drains and by moves between spot and
 	// on-demand capacity.
 	// +optional
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
@@ -131,7 +131,7 @@ type Container struct {
 	// +listMapKey=name
 	// +optional
 	Ports []Port `json:"ports,omitempty"`
-	// env are environment variables. They win over envFrom.
+	// env are environment variables. They override envFrom.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
@@ -140,7 +140,7 @@ type Container struct {
 	// resources that the container needs and may use.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
-	// readiness says how to find out that the container can serve. Without it, it can as soon as it runs.
+	// readiness is the readiness probe of the container. Default: the container is ready as soon as it runs.
 	// +optional
 	Readiness *Readiness `json:"readiness,omitempty"`
 }
@@ -199,22 +199,22 @@ type EnvFrom struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z][-._a-zA-Z0-9]*$`
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
-	// optional lets pods start without it.
+	// optional allows pods to start without it.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
 // Resources that a container needs, and that it may use at most.
 type Resources struct {
-	// requests are what a node must have free.
+	// requests are the resources that the scheduler reserves on a node.
 	// +optional
 	Requests ResourceList `json:"requests,omitempty"`
-	// limits are what the container may not exceed.
+	// limits are the maximum resources of the container.
 	// +optional
 	Limits ResourceList `json:"limits,omitempty"`
 }
 
-// Readiness is an HTTP request that succeeds once a container can serve.
+// Readiness is an HTTP request that succeeds when the container is ready.
 type Readiness struct {
 	// path of the request.
 	// +kubebuilder:validation:MaxLength=1024
@@ -225,12 +225,12 @@ type Readiness struct {
 	Port string `json:"port"`
 }
 
-// ServiceType says from where a Service can be reached.
+// ServiceType is the type of a Service.
 //
 // +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 type ServiceType string
 
-// Service is how the ports of a WebApp are reached.
+// Service exposes the ports of a WebApp.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.headless) || !self.headless || !has(self.type) || self.type == 'ClusterIP'",fieldPath=".headless",message="headless needs type ClusterIP"
 type Service struct {
@@ -238,7 +238,7 @@ type Service struct {
 	// +kubebuilder:default=ClusterIP
 	// +optional
 	Type ServiceType `json:"type,omitempty"`
-	// headless gives the Service no address of its own: its name resolves to the pods. It cannot be changed.
+	// headless creates a Service without a cluster IP: its name resolves to the pods. Immutable.
 	// +kubebuilder:default=false
 	// +optional
 	Headless bool `json:"headless"`
@@ -248,13 +248,13 @@ type Service struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be more than maxReplicas"
 type Autoscaling struct {
-	// minReplicas is the least number of replicas.
+	// minReplicas is the minimum number of replicas.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MinReplicas int32 `json:"minReplicas,omitempty"`
-	// maxReplicas is the greatest number of replicas.
+	// maxReplicas is the maximum number of replicas.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas int32 `json:"maxReplicas"`
@@ -266,16 +266,16 @@ type Autoscaling struct {
 	TargetCPUUtilization int32 `json:"targetCPUUtilization,omitempty"`
 }
 
-// PodDisruptionBudget bounds how many pods may be away at a time because somebody wants so: a number, or a percentage.
+// PodDisruptionBudget limits voluntary disruptions of the pods: a number, or a percentage.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type PodDisruptionBudget struct {
-	// minAvailable is how many pods must stay.
+	// minAvailable is the minimum number of available pods.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0, or 0% to 100%"
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// maxUnavailable is how many pods may be away.
+	// maxUnavailable is the maximum number of unavailable pods.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0, or 0% to 100%"
 	// +optional
@@ -291,7 +291,7 @@ type Spot struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
-	// minOnDemand is how many replicas stay on on-demand capacity in any case.
+	// minOnDemand is the minimum number of replicas on on-demand capacity.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -301,7 +301,7 @@ type Spot struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	DisruptionSchedule string `json:"disruptionSchedule,omitempty"`
-	// disruptionDuration is how long a time in disruptionSchedule lasts, such as 2h.
+	// disruptionDuration is the length of each window of disruptionSchedule, such as 2h.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`

@@ -19,9 +19,9 @@ type WebApp struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the desired state.
 	Spec WebAppSpec `json:"spec"`
-	// status is what there is. Plimsoll writes it.
+	// status is the observed state. Plimsoll writes it.
 	// +optional
 	Status WebAppStatus `json:"status,omitempty"`
 }
@@ -36,7 +36,7 @@ type WebAppList struct {
 	Items []WebApp `json:"items"`
 }
 
-// WebAppSpec says what a WebApp is to be.
+// WebAppSpec is the desired state of a WebApp.
 type WebAppSpec struct {
 	// image to run.
 	// +kubebuilder:validation:MinLength=1
@@ -49,7 +49,7 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port *int32 `json:"port,omitempty"`
-	// replicas is how many pods are to run.
+	// replicas is the desired number of pods.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -62,12 +62,12 @@ type WebAppSpec struct {
 	SpotPercentage *int32 `json:"spotPercentage,omitempty"`
 }
 
-// WebAppStatus says what there is of a WebApp.
+// WebAppStatus is the observed state of a WebApp.
 type WebAppStatus struct {
-	// replicas is how many pods there are.
+	// replicas is the number of pods.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// availableReplicas of them can serve.
+	// availableReplicas is the number of available pods.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 	// selector of the pods, for the scale subresource.

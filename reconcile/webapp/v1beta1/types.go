@@ -23,9 +23,9 @@ type WebApp struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the desired state.
 	Spec WebAppSpec `json:"spec"`
-	// status is what there is. Plimsoll writes it.
+	// status is the observed state. Plimsoll writes it.
 	// +optional
 	Status WebAppStatus `json:"status,omitempty"`
 }
@@ -40,23 +40,23 @@ type WebAppList struct {
 	Items []WebApp `json:"items"`
 }
 
-// WebAppSpec says what a WebApp is to be.
+// WebAppSpec is the desired state of a WebApp.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxReplicas) || (!has(self.minReplicas) && !has(self.targetCPUPercent))",message="minReplicas and targetCPUPercent need maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.minReplicas) || self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be more than maxReplicas"
 type WebAppSpec struct {
-	// replicas is how many pods are to run. While maxReplicas is set the autoscaler decides instead.
+	// replicas is the desired number of pods. If maxReplicas is set, the autoscaler decides instead.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// minReplicas is the least number of replicas that the autoscaler chooses. Default: 1.
+	// minReplicas is the minimum number of replicas for the autoscaler. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// maxReplicas is the greatest number of replicas that the autoscaler chooses. Without it there is no autoscaler.
+	// maxReplicas is the maximum number of replicas for the autoscaler. Default: no autoscaler.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -66,7 +66,7 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	TargetCPUPercent *int32 `json:"targetCPUPercent,omitempty"`
-	// minAvailable is how many pods must stay when nodes are drained: a number, or a percentage.
+	// minAvailable is the minimum number of available pods while nodes are drained: a number, or a percentage.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0, or 0% to 100%"
 	// +optional
@@ -76,7 +76,7 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	SpotPercentage *int32 `json:"spotPercentage,omitempty"`
-	// minOnDemand is how many replicas stay on on-demand capacity in any case.
+	// minOnDemand is the minimum number of replicas on on-demand capacity.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -92,7 +92,7 @@ type WebAppSpec struct {
 	// +listType=atomic
 	// +optional
 	ConfigMaps []string `json:"configMaps,omitempty"`
-	// secrets of the namespace whose entries become environment variables of every container. They win over configMaps.
+	// secrets of the namespace whose entries become environment variables of every container. They override configMaps.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -120,14 +120,14 @@ type Container struct {
 	Env map[string]string `json:"env,omitempty"`
 }
 
-// WebAppStatus says what there is of a WebApp.
+// WebAppStatus is the observed state of a WebApp.
 type WebAppStatus struct {
 	reconcile.Status `json:",inline"`
 
-	// replicas is how many pods there are.
+	// replicas is the number of pods.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// availableReplicas of them can serve.
+	// availableReplicas is the number of available pods.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 	// selector of the pods, for the scale subresource.

@@ -20,34 +20,34 @@ type folderFile struct{ name, says string }
 
 // memberFiles are its files by the resource that they hold.
 var memberFiles = map[string]folderFile{
-	"namespaces": {"namespace.yaml", `# Holds nothing but the hub's account. It is enabled so that the hub can see, by the dry run of a pod here, that this cluster
-# reaches its webhook.`},
-	"serviceaccounts": {"account.yaml", "# Who the hub is in this cluster."},
-	"clusterroles": {"role.yaml", `# What the hub may do in this cluster: read workloads, their pods and nodes, label pods, evict them (never delete), and keep the
-# one webhook configuration current that is beside this.`},
-	"clusterrolebindings": {"binding.yaml", "# Gives the account its role."},
-	"mutatingwebhookconfigurations": {"webhook.yaml", `# Empty: the hub fills it in and keeps it current, and can neither make nor delete one. Delete it to have pods of this cluster
-# made without asking the hub.`},
-	policyResource: {"policies.yaml", `# What the hub's account may write in this cluster, beyond what its role can say. Kubernetes 1.30 and later know these; leave both
-# files out of the kustomization for a cluster that is older.`},
-	policyBindingResource: {"policy-bindings.yaml", "# Has the policies deny what they do not allow."},
-	"roles": {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; its own token, which the hub
-# renews; and the Lease beside this.`},
-	"leases":          {"identity.yaml", `# By what the hub writes here through one registration, and reads through another, it knows whether both lead to this cluster.`},
-	"rolebindings":    {"probe-binding.yaml", "# Gives the account these roles."},
-	"priorityclasses": {"probe-priority.yaml", "# Probes give way to every other pod."},
+	"namespaces": {"namespace.yaml", `# The namespace of the hub's account. It is enabled for placement, so that the hub can check with a dry run of a pod here that this
+# cluster reaches its webhook.`},
+	"serviceaccounts": {"account.yaml", "# The hub's account in this cluster."},
+	"clusterroles": {"role.yaml", `# The hub's rights in this cluster: read workloads, their pods and nodes, label pods, evict them (never delete), and update the one
+# webhook configuration of this folder.`},
+	"clusterrolebindings": {"binding.yaml", "# Binds the role to the hub's account."},
+	"mutatingwebhookconfigurations": {"webhook.yaml", `# Created empty: the hub updates it, and can neither create nor delete one. Without it, pods of this cluster are created without a
+# call to the hub.`},
+	policyResource: {"policies.yaml", `# Policies that restrict what the hub's account may write, where RBAC cannot. They need Kubernetes 1.30; for an older cluster, remove
+# both files from the kustomization.`},
+	policyBindingResource: {"policy-bindings.yaml", "# Bindings: requests that violate a policy are denied."},
+	"roles": {"probe-role.yaml", `# Rights in this namespace: pause pods that probe for spot capacity, a token of the hub's own account, which it renews, and Lease
+# plimsoll-identity.`},
+	"leases":          {"identity.yaml", `# The hub writes it through one registration and reads it through another, to detect that both are for this cluster.`},
+	"rolebindings":    {"probe-binding.yaml", "# Binds these roles to the hub's account."},
+	"priorityclasses": {"probe-priority.yaml", "# All other pods preempt probes."},
 	"secrets":         {"token.yaml", "# Kubernetes fills it with a token of the account, for the kubeconfig in the registration Secret."},
 }
 
 // webAppFiles are those of its folder webapps.
 var webAppFiles = map[string]folderFile{
-	"customresourcedefinitions": {"definition.yaml", `# WebApps, without a converter between their versions: only v1 is served until the hub sets itself as one, and it then keeps
-# the definition current. So GitOps makes it and leaves it alone, and never deletes it: all WebApps would go with it.`},
-	"clusterroles": {"role.yaml", `# What the hub may do about WebApps in this cluster: keep what they consist of, and wait for the ConfigMaps that they name, of
-# which it keeps names and versions and never a value. Secrets are not among it: allow them by a Role in the namespaces of WebApps
-# that name some, as plimsoll webapps install --secrets does.`},
-	"clusterrolebindings":             {"binding.yaml", "# Gives the hub's account that role."},
-	"validatingwebhookconfigurations": {"webhook.yaml", `# Empty: the hub fills it in and keeps it current. Delete it to have WebApps stored without asking for the hub's policy.`},
+	"customresourcedefinitions": {"definition.yaml", `# The definition of WebApps, without a conversion webhook: only v1 is served until the hub sets itself as the webhook. From then on the hub
+# updates the definition, so GitOps creates it and ignores changes. It never deletes it, because that deletes all WebApps.`},
+	"clusterroles": {"role.yaml", `# The hub's rights for WebApps in this cluster: write the objects of WebApps, and read the ConfigMaps that they reference, of which it
+# caches names and versions but no values. Secrets are not included: allow them by a Role in each namespace of WebApps that reference
+# some, as plimsoll webapps install --secrets does.`},
+	"clusterrolebindings":             {"binding.yaml", "# Binds that role to the hub's account."},
+	"validatingwebhookconfigurations": {"webhook.yaml", `# Created empty: the hub updates it. Without it, WebApps are stored without a check by the hub.`},
 }
 
 // leftToTheHub are annotations by which Flux and Argo CD make an object that is not there, and leave one alone that is: the
