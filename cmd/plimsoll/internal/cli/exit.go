@@ -24,7 +24,7 @@ const (
 	exitDenied      = 3 // not authenticated, or not allowed
 	exitNotFound    = 4 // no such member, workload or operation
 	exitUnavailable = 5 // the API or a cluster does not answer
-	exitOrder       = 6 // requeue --wait: the reconcile failed, or did not end in time
+	exitOrder       = 6 // requeue --wait: the reconcile failed, or did not end in time; register --wait: a member is not ready
 )
 
 // orderError is an order that did not come to a good end.
