@@ -14,6 +14,7 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
@@ -74,6 +75,9 @@ func knownParameters(known map[string][]string) runtime.Middleware {
 	}
 }
 
+// longestName is how much of a parameter's name is shown that nobody knows, in bytes. A name that is no UTF-8 could not be shown at all.
+const longestName = 128
+
 func checkParameters(known map[string][]string, r *http.Request) error {
 	pattern, ok := runtime.HTTPPattern(r.Context())
 	if !ok || r.URL.RawQuery == "" {
@@ -82,7 +86,7 @@ func checkParameters(known map[string][]string, r *http.Request) error {
 	takes := known[plainPath(pattern.String())]
 	for name := range r.URL.Query() {
 		if !slices.Contains(takes, name) {
-			return apierror.InvalidField(name, "query.unknown", fmt.Sprintf("is not a query parameter of this path, which has %v", takes))
+			return apierror.InvalidField(plain.Text(name, longestName), "query.unknown", fmt.Sprintf("is not a query parameter of this path, which has %v", takes))
 		}
 	}
 	return nil
