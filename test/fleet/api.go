@@ -21,6 +21,7 @@ type API struct {
 	Clusters  plimsollv1.ClusterServiceClient
 	Workloads plimsollv1.WorkloadServiceClient
 	Objects   plimsollv1.ObjectServiceClient
+	Events    plimsollv1.EventServiceClient
 
 	conn *grpc.ClientConn
 }
@@ -35,6 +36,7 @@ func (r *Replica) Connect() (*API, error) {
 		Clusters:  plimsollv1.NewClusterServiceClient(conn),
 		Workloads: plimsollv1.NewWorkloadServiceClient(conn),
 		Objects:   plimsollv1.NewObjectServiceClient(conn),
+		Events:    plimsollv1.NewEventServiceClient(conn),
 		conn:      conn,
 	}, nil
 }

@@ -9,13 +9,19 @@ import (
 )
 
 // RSS is the memory that the process has resident now, in bytes. It is read from /proc, which only Linux has.
-func (p *Process) RSS() (int64, error) {
+func (p *Process) RSS() (int64, error) { return p.memory("VmRSS:") }
+
+// PeakRSS is the most memory that the process has had resident so far, in bytes. It is read from /proc, which only Linux has.
+func (p *Process) PeakRSS() (int64, error) { return p.memory("VmHWM:") }
+
+// memory reads a line of the process's status, in bytes.
+func (p *Process) memory(field string) (int64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
 		return 0, fmt.Errorf("memory of %s: %w", p.name, err)
 	}
 	for line := range strings.Lines(string(content)) {
-		value, ok := strings.CutPrefix(line, "VmRSS:")
+		value, ok := strings.CutPrefix(line, field)
 		if !ok {
 			continue
 		}
@@ -25,7 +31,7 @@ func (p *Process) RSS() (int64, error) {
 		}
 		return kilobytes * 1024, nil
 	}
-	return 0, fmt.Errorf("memory of %s: /proc/%d/status has no VmRSS", p.name, p.Pid())
+	return 0, fmt.Errorf("memory of %s: /proc/%d/status has no %s", p.name, p.Pid(), field)
 }
 
 // Processor is the time that the process has had a processor so far, in steps of 10 ms. It is read from /proc, which only Linux
