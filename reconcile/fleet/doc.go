@@ -12,6 +12,7 @@
 //   - split.go, fill.go: which member gets how many;
 //   - insure.go: how many replicas beyond the wanted number are worth running;
 //   - steps.go, starts.go, stops.go: which of it may be done now, so that nothing goes before its replacement serves;
+//   - ordinals.go: the same for StatefulSets, which give up their highest ordinals;
 //   - explain.go: the reasons; why.go: what stands in the way of a member, and what the plan would be without it ([Explain]).
 //
 // The kind FleetPlacement is in v1alpha1, its CRD in crd, what carries plans out in placing, and the replay in replay.

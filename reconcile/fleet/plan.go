@@ -128,12 +128,14 @@ type place struct {
 	frozen freeze
 	out    string
 
-	have    [2]Count
-	target  [2]int
-	bridges int // on-demand replicas that are started until it is known whether spot has room
-	trial   int // spot replicas that find out whether a dry supply has room, and count for nothing yet
-	now     [2]int
-	reasons []string
+	have      [2]Count
+	ordinals  []Ordinal
+	target    [2]int
+	bridges   int // on-demand replicas that are started until it is known whether spot has room
+	trial     int // spot replicas that find out whether a dry supply has room, and count for nothing yet
+	now       [2]int
+	exchanges int
+	reasons   []string
 }
 
 // freeze says why the replicas of a member stay as they are.
@@ -190,7 +192,7 @@ func (r *round) placeOf(at, tier int, c Choice, run Running, seen map[string]*Me
 	if own := seen[m.Name]; own != nil {
 		m = own
 	}
-	p := place{Member: m, at: at, choice: c, tier: tier, out: run.Out, have: [2]Count{run.Spot, run.OnDemand}}
+	p := place{Member: m, at: at, choice: c, tier: tier, out: run.Out, have: [2]Count{run.Spot, run.OnDemand}, ordinals: run.Ordinals}
 	switch since := m.UnreachableSince; {
 	case run.Out != "":
 		p.frozen = out

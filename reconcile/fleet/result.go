@@ -22,6 +22,9 @@ type Running struct {
 	// Out is why the member's workload takes no part, in words; empty: it does. Its replicas then count for nothing.
 	Out            string
 	Spot, OnDemand Count
+	// Ordinals are the replicas of a StatefulSet, in the order of their numbers: the last goes first when it shrinks. There are as many as
+	// are counted, without those that leave. Nil: the workload is none.
+	Ordinals []Ordinal
 }
 
 // Count counts replicas of one capacity type in one member.
@@ -65,6 +68,9 @@ type Wanted struct {
 	Spot, OnDemand int
 	// SpotNow and OnDemandNow are what to set now.
 	SpotNow, OnDemandNow int
+	// Exchanges is how many replicas of a StatefulSet may be moved to the other capacity type in the member, because the ordinal that goes
+	// when it shrinks is not the one that should.
+	Exchanges int
 	// Reason says why, in words.
 	Reason string
 }

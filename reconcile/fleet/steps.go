@@ -105,7 +105,11 @@ func (s *stepper) tell() {
 			st := &s.stocks[i][c]
 			p.now[c] = st.kept.have() + st.beyond.have() + st.starts
 		}
-		s.holdStops(p, &s.stocks[i])
+		if p.ordinals != nil {
+			s.holdOrdinals(p, &s.stocks[i])
+		} else {
+			s.holdStops(p, &s.stocks[i])
+		}
 		for c := range p.have {
 			m := Move{Member: p.Name, Capacity: Capacity(c)}
 			switch m.By = p.now[c] - p.have[c].have(); {
@@ -122,7 +126,7 @@ func (s *stepper) tell() {
 				s.result.Later = append(s.result.Later, m)
 			}
 		}
-		w.SpotNow, w.OnDemandNow = p.now[Spot], p.now[OnDemand]
+		w.SpotNow, w.OnDemandNow, w.Exchanges = p.now[Spot], p.now[OnDemand], p.exchanges
 		s.result.Members = append(s.result.Members, w)
 	}
 	s.result.Moves = append(s.result.Moves, stops...)

@@ -1,7 +1,9 @@
 package spot
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -111,8 +114,28 @@ type FleetCount struct {
 	Starting int
 	// Waiting have none, and their capacity type is dry.
 	Waiting int
-	// Leaving run, and are no supply any more.
-	Leaving int
+	// Leaving run, and are no supply any more. Lost of them are because their nodes go.
+	Leaving, Lost int
+}
+
+// FleetState is how far a replica is.
+type FleetState uint8
+
+// The states, in the order in which replicas get through them. FleetGone is about to go, or has gone, and is made again if the
+// workload is to have it.
+const (
+	FleetGone FleetState = iota
+	FleetWaiting
+	FleetStarting
+	FleetReady
+)
+
+// FleetOrdinal is a pod of a StatefulSet.
+type FleetOrdinal struct {
+	// Number counts from the first ordinal on, which is 0 whatever its name says.
+	Number   int
+	OnDemand bool
+	State    FleetState
 }
 
 // FleetView is what a member shows of a workload, for those who decide about its split.
@@ -137,8 +160,10 @@ type FleetView struct {
 	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
 	// should.
 	Settled bool
-	// Ordinals is true for a StatefulSet. Rolling says that the workload's controller is not at rest.
-	Ordinals, Rolling bool
+	// Ordinals are the pods of a StatefulSet, the highest number first: those go first when it shrinks. Nil: it is none.
+	Ordinals []FleetOrdinal
+	// Rolling says that the workload's controller is not at rest.
+	Rolling bool
 	// Paused and ReadOnly say that nothing of it is to be moved.
 	Paused, ReadOnly bool
 }
@@ -156,11 +181,9 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	if !known {
 		return FleetView{}, false
 	}
-	v := FleetView{
-		At:       last.At,
-		Replicas: last.Observed.Replicas, Split: last.Policy.Fleet, Paused: last.Settings.Paused, ReadOnly: last.Settings.ReadOnly,
-		Settled: len(last.Plan.Assignments) == 0 || last.Plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
-	}
+	v := ViewOf(&last.Observed)
+	v.At, v.Split, v.Paused, v.ReadOnly = last.At, last.Policy.Fleet, last.Settings.Paused, last.Settings.ReadOnly
+	v.Settled, v.Start = len(last.Plan.Assignments) == 0 || last.Plan.WaitsFor(plan.WaitRefused), dir.droughts.StartTime(time.Now())
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
 		v.Replicas = w
@@ -171,18 +194,38 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 		if text := dir.shapeText(o.UID); text != "" && o.Replicas > most {
 			v.Requirements, most = text, o.Replicas
 		}
-		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, o.DrySince), when.Earlier(v.OnDemandDrySince, o.OnDemandDrySince)
-		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial
-	}
-	v.Ordinals, v.Rolling = last.Observed.Ordinals, last.Observed.Rolling
-	for i := range last.Observed.Pods {
-		v.add(&last.Observed.Pods[i])
 	}
 	return v, true
 }
 
-// add counts a pod. One of unknown type counts as spot: it is not one of the floor.
-func (v *FleetView) add(pod *plan.Pod) {
+// ViewOf is what a view says that follows from pods and owners alone.
+func ViewOf(o *plan.Observed) FleetView {
+	v := FleetView{Replicas: o.Replicas, Rolling: o.Rolling}
+	start := 0
+	for i := range o.Owners {
+		owner := &o.Owners[i]
+		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, owner.DrySince), when.Earlier(v.OnDemandDrySince, owner.OnDemandDrySince)
+		v.SpotOnTrial = v.SpotOnTrial || owner.SpotOnTrial
+		start = owner.Start
+	}
+	if o.Ordinals {
+		v.Ordinals = make([]FleetOrdinal, 0, len(o.Pods))
+	}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		state := v.add(pod)
+		if number, ok := phrase.Ordinal(pod.Name); ok && o.Ordinals && number >= start {
+			v.Ordinals = append(v.Ordinals, FleetOrdinal{Number: number - start, OnDemand: pod.Capacity == capacity.OnDemand, State: state})
+		}
+	}
+	slices.SortFunc(v.Ordinals, func(a, b FleetOrdinal) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(b.State, a.State))
+	})
+	return v
+}
+
+// add counts a pod, once the view says which types are dry. One of unknown type counts as spot: it is not one of the floor.
+func (v *FleetView) add(pod *plan.Pod) (state FleetState) {
 	c, dry := &v.Spot, !v.SpotDrySince.IsZero()
 	if pod.Capacity == capacity.OnDemand {
 		c, dry = &v.OnDemand, !v.OnDemandDrySince.IsZero()
@@ -191,16 +234,23 @@ func (v *FleetView) add(pod *plan.Pod) {
 	case pod.Finished:
 	case !pod.Supply():
 		c.Leaving++
+		if pod.Leaving() {
+			c.Lost++
+		}
 	case pod.Ready:
 		c.Ready++
+		state = FleetReady
 	case pod.Bound || pod.NodeComing || !dry:
 		c.Starting++
+		state = FleetStarting
 	default:
 		c.Waiting++
+		state = FleetWaiting
 	}
 	if c == &v.Spot && !pod.Finished && pod.Supply() && !pod.Bound && !pod.NodeComing {
 		v.SpotUnboundSince = when.Earlier(v.SpotUnboundSince, pod.Created)
 	}
+	return state
 }
 
 // shapeText returns the shape that an owner's template has, as text; empty: it is not known.

@@ -170,7 +170,7 @@ func (it *item) settle() {
 				it.sets[name] = *s.set
 			}
 		default:
-			it.sets[name] = policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
+			it.sets[name] = policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow, Exchanges: w.Exchanges}
 		}
 	}
 }

@@ -30,7 +30,7 @@ type memberMemory struct {
 	refusal   refusal
 	dry       dryness
 	spot      fleet.History
-	leaving   int
+	losing    int       // replicas whose nodes go, when it was seen last
 	ready     int       // on spot, when it was seen last
 	replicas  int       // of its spec, when it was seen last
 	lost      time.Time // when fewer were ready on spot than before
@@ -185,10 +185,10 @@ func (m *memberMemory) tell(s *sight, grace time.Duration, now time.Time) {
 	if s.known {
 		m.spot.Ran(now, s.view.Spot.Ready > 0)
 		// What a process sees first may be old.
-		if m.seen && ((!m.dry.since.IsZero() && !wasDry) || s.view.Spot.Leaving > m.leaving) {
+		if m.seen && ((!m.dry.since.IsZero() && !wasDry) || s.view.Spot.Lost > m.losing) {
 			m.spot.Lost(now)
 		}
-		m.leaving, m.ready, m.replicas, m.seen = s.view.Spot.Leaving, s.view.Spot.Ready, s.view.Replicas, true
+		m.losing, m.ready, m.replicas, m.seen = s.view.Spot.Lost, s.view.Spot.Ready, s.view.Replicas, true
 	}
 	s.facts, s.lostSight, s.dry, s.life = m.facts, m.lostSight, m.dry, m.spot.Life(now)
 	s.held = heldOf(&m.spot)

@@ -139,6 +139,7 @@ func (s *sight) running(gone bool) fleet.Running {
 		}
 	case s.known:
 		r.Spot, r.OnDemand = counts(&s.view, s.set, !s.dry.since.IsZero())
+		r.Ordinals = ordinals(&s.view, present(r.Spot)+present(r.OnDemand), !s.dry.since.IsZero())
 	}
 	return r
 }
@@ -158,6 +159,9 @@ func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDema
 	if set != nil {
 		wanted, floor = max(wanted, set.Replicas), set.OnDemand
 	}
+	if set == nil || set.Replicas <= v.Replicas {
+		leaveOrdinals(v, &onSpot, &onDemand)
+	}
 	have := func() int { return present(onSpot) + present(onDemand) }
 	if missing := wanted - have(); missing > 0 {
 		onDemands := min(max(floor-present(onDemand), 0), missing)
@@ -176,6 +180,30 @@ func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDema
 	return onSpot, onDemand
 }
 
+// stages of replicas, as the plan names them.
+var stages = [...]fleet.Stage{spot.FleetGone: fleet.Gone, spot.FleetWaiting: fleet.Waiting, spot.FleetStarting: fleet.Starting, spot.FleetReady: fleet.Ready}
+
+// ordinals are the first n replicas of a StatefulSet, as the plan is to see them. Nil: it is none.
+func ordinals(v *spot.FleetView, n int, dry bool) []fleet.Ordinal {
+	if v.Ordinals == nil {
+		return nil
+	}
+	all := make([]fleet.Ordinal, n)
+	for _, o := range v.Ordinals {
+		if o.Number >= n || o.State == spot.FleetGone {
+			continue
+		}
+		at := fleet.Ordinal{Capacity: fleet.Spot, Stage: stages[o.State]}
+		if o.OnDemand {
+			at.Capacity = fleet.OnDemand
+		} else if dry && at.Stage == fleet.Starting {
+			at.Stage = fleet.Waiting
+		}
+		all[o.Number] = at
+	}
+	return all
+}
+
 func countOf(c spot.FleetCount) fleet.Count {
 	return fleet.Count{Ready: c.Ready, Starting: c.Starting, Waiting: c.Waiting, Leaving: c.Leaving}
 }
@@ -189,6 +217,23 @@ func leave(c *fleet.Count, n int) {
 		*from -= some
 		c.Leaving += some
 		n -= some
+	}
+}
+
+// leaveOrdinals counts replicas of a StatefulSet as leaving that are beyond its number.
+func leaveOrdinals(v *spot.FleetView, onSpot, onDemand *fleet.Count) {
+	for _, o := range v.Ordinals {
+		if o.Number < v.Replicas {
+			return
+		}
+		c := onSpot
+		if o.OnDemand {
+			c = onDemand
+		}
+		if n := [...]*int{spot.FleetWaiting: &c.Waiting, spot.FleetStarting: &c.Starting, spot.FleetReady: &c.Ready}[o.State]; n != nil && *n > 0 {
+			*n--
+			c.Leaving++
+		}
 	}
 }
 

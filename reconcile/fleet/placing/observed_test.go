@@ -41,6 +41,37 @@ func TestReplicasThatAreOnTheirWayAreCounted(t *testing.T) {
 	}
 }
 
+// A StatefulSet deletes its highest ordinals: those leave, whatever the split says about types.
+func TestOrdinalsAreCountedAsTheyGo(t *testing.T) {
+	onSpot, onDemand := func(number int) spot.FleetOrdinal { return spot.FleetOrdinal{Number: number, State: spot.FleetReady} },
+		func(number int) spot.FleetOrdinal {
+			return spot.FleetOrdinal{Number: number, OnDemand: true, State: spot.FleetReady}
+		}
+	v := spot.FleetView{Replicas: 3, Spot: spot.FleetCount{Ready: 2, Leaving: 1}, OnDemand: spot.FleetCount{Ready: 2}, Ordinals: []spot.FleetOrdinal{
+		onDemand(4), onDemand(3), onSpot(2), {Number: 1}, onSpot(0),
+	}}
+	s := sight{member: &Member{Name: "a", Reachable: true}, view: v, known: true, set: &policy.FleetSplit{Replicas: 3, OnDemand: 2}, facts: facts{asked: epoch, exists: true}}
+	want := fleet.Running{Member: "a", Spot: fleet.Count{Ready: 2, Leaving: 1}, OnDemand: fleet.Count{Starting: 1, Leaving: 2}, Ordinals: []fleet.Ordinal{
+		{Capacity: fleet.Spot, Stage: fleet.Ready}, {}, {Capacity: fleet.Spot, Stage: fleet.Ready},
+	}}
+	if diff := cmp.Diff(want, s.running(false)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Pods that go because the workload shrinks or is rolled out say nothing about the supply; those whose nodes go do.
+func TestOnlyLostNodesShortenTheLifeOfSpot(t *testing.T) {
+	for lost, want := range []time.Duration{fleet.FirstLife + 5*time.Hour, fleet.FirstLife} {
+		m, s := &memberMemory{}, &sight{member: &Member{Name: "a", Reachable: true}, known: true, view: spot.FleetView{Replicas: 3, Spot: spot.FleetCount{Ready: 3}}}
+		m.tell(s, time.Minute, epoch)
+		s.view.Spot = spot.FleetCount{Ready: 2, Leaving: 1, Lost: lost}
+		m.tell(s, time.Minute, epoch.Add(5*time.Hour))
+		if s.life != want {
+			t.Errorf("one leaves, %d of them with its node: life is %s, want %s", lost, s.life, want)
+		}
+	}
+}
+
 func TestWhyAMemberTakesNoPart(t *testing.T) {
 	asked := facts{asked: epoch, exists: true}
 	for name, test := range map[string]struct {

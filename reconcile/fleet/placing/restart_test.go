@@ -38,7 +38,9 @@ func TestAHubThatStartsAsksMembersBeforeItPlans(t *testing.T) {
 		again.create("a", ownAutoscaler())
 		again.views = b.views
 		for name, v := range again.views {
-			v.Ordinals = ordinals
+			if ordinals {
+				v.Ordinals = []spot.FleetOrdinal{}
+			}
 			again.views[name] = v
 		}
 		done := len(again.log)

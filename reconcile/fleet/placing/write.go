@@ -159,7 +159,7 @@ func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time
 	c.mu.Unlock()
 	grows := set.Replicas > s.view.Replicas && set.OnDemand <= s.view.OnDemand.Ready+s.view.OnDemand.Starting+s.view.OnDemand.Waiting
 	switch {
-	case s.view.Ordinals, s.view.Rolling, grows:
+	case s.view.Ordinals != nil, s.view.Rolling, grows:
 		return true
 	case s.view.Split != nil && *s.view.Split == set && s.view.Settled:
 		return true

@@ -10,8 +10,10 @@ func (pl *planner) inTransit() bool {
 
 // movedByFleet reports whether a fleet placement moves the replicas. It makes before it breaks, over all members, and asks for one of
 // another type first; what differs from the split here came about since it looked, and would be broken by a move for the mix.
-// Ordinals exist only once, so that nobody can make another one first: those are moved here.
-func (pl *planner) movedByFleet() bool { return pl.policy.Fleet != nil && !pl.Ordinals }
+// Ordinals exist only once, so that nobody can make another one first: as many are moved here as the fleet placement can do without.
+func (pl *planner) movedByFleet() bool {
+	return pl.policy.Fleet != nil && (!pl.Ordinals || pl.policy.Fleet.Exchanges == 0)
+}
 
 // slotsOf is for how many replicas the pods of an owner get their slots.
 func (pl *planner) slotsOf(o *ownerPods) int {

@@ -185,3 +185,20 @@ func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
 		t.Errorf("assignments %v, evictions %v", r.Assignments, plantest.Names(r.Evictions))
 	}
 }
+
+// An ordinal exists only once: it moves when the fleet placement can do without it, and as many as that.
+func TestOrdinalsUnderAFleetPlacementMoveAsFarAsItAllows(t *testing.T) {
+	for exchanges, want := range []int{0, 1, 1} { // one at a time
+		split := policy.FleetSplit{Replicas: 6, OnDemand: 4, Exchanges: exchanges}
+		pods := plantest.Replicas(6, mixUnder(splitOf(6, 2)))
+		for i := range pods {
+			pods[i].Name = fmt.Sprintf("web-%d", i)
+		}
+		o := plantest.ObservedOf(pods, 6)
+		o.Ordinals = true
+		r := plan.Plan(o, spottest.PolicyOf(30, 1).Under(&split, spottest.DefaultKeys), plantest.DefaultSettings, spottest.Epoch)
+		if len(r.Evictions) != want {
+			t.Errorf("%d may move, and evicted are %v: %s", exchanges, plantest.Names(r.Evictions), r.Reason)
+		}
+	}
+}

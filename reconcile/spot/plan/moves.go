@@ -61,6 +61,9 @@ func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 			pl.excess, pl.from = excess, capacityType
 		}
 	}
+	if pl.policy.Fleet != nil && pl.policy.Fleet.Exchanges > 0 {
+		pl.excess = min(pl.excess, pl.policy.Fleet.Exchanges)
+	}
 	if lacking := min(pl.mix.Floor, o.Replicas) - have.OnDemand; stalled && (pl.from != capacity.Spot || lacking <= 0) {
 		pl.excess, pl.from = 0, capacity.Unknown
 	} else if stalled {

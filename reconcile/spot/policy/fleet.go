@@ -8,6 +8,9 @@ type FleetSplit struct {
 	Replicas int
 	// OnDemand of them are on on-demand capacity, and the others on spot.
 	OnDemand int
+	// Exchanges is how many pods of a StatefulSet spot placement may move to the other capacity type to get there. Nothing else is moved
+	// for the mix under a split: pods of a type that is wanted come first, and those that are too many go when the workload shrinks.
+	Exchanges int
 }
 
 // Under returns the policy as it is under a split; nil changes nothing.

@@ -1,4 +1,4 @@
-package fleet_test
+package placing
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,10 +28,11 @@ type jointPod struct {
 // serves reports whether the pod does its work and nothing takes that away.
 func (p *jointPod) serves() bool { return p.Ready && p.Supply() }
 
-// jointMember is a cluster with one ReplicaSet, whose controller, scheduler and kubelets are the model's, and whose spot placement
-// is the real one: slots by [slots.Accounting], moves by [plan.Plan], droughts by [shortage.Trackers].
+// jointMember is a cluster with one ReplicaSet or StatefulSet, whose controller, scheduler and kubelets are the model's, and whose spot
+// placement is the real one: slots by [slots.Accounting], moves by [plan.Plan], droughts by [shortage.Trackers].
 type jointMember struct {
 	name, domain string
+	ordinals     bool // a StatefulSet, which makes and deletes pods in parallel
 	now          *time.Time
 	pods         map[types.UID]*jointPod
 	replicas     int                   // of the spec
@@ -44,6 +46,7 @@ type jointMember struct {
 	split    *policy.FleetSplit
 	slots    *slots.Accounting
 	last     plan.Result
+	planned  *policy.FleetSplit // that the last plan was made under
 	lastMove time.Time
 	droughts *shortage.Trackers
 
@@ -67,8 +70,12 @@ func (m *jointMember) policy() policy.Policy {
 	}
 }
 
-// control is the ReplicaSet's controller.
+// control is the workload's controller.
 func (m *jointMember) control() {
+	if m.ordinals {
+		m.controlOrdinals()
+		return
+	}
 	var alive []*jointPod
 	for _, p := range m.sorted() {
 		if p.GoneBy.IsZero() {
@@ -76,7 +83,7 @@ func (m *jointMember) control() {
 		}
 	}
 	for n := len(alive); n < m.replicas; n++ {
-		m.create()
+		m.create(fmt.Sprintf("%s-%d", m.name, m.made+1))
 	}
 	if len(alive) <= m.replicas {
 		return
@@ -87,6 +94,31 @@ func (m *jointMember) control() {
 	for _, p := range alive[:len(alive)-m.replicas] {
 		m.end(p, "the member shrinks")
 	}
+}
+
+// controlOrdinals is the StatefulSet's controller: it makes an ordinal again when its pod is gone, and deletes the highest ones.
+func (m *jointMember) controlOrdinals() {
+	have := map[string]bool{}
+	for _, p := range m.sorted() {
+		have[p.Name] = true
+		if ordinalOf(p.Name) >= m.replicas && p.GoneBy.IsZero() {
+			m.end(p, "the member shrinks")
+		}
+	}
+	for number := range m.replicas {
+		if name := fmt.Sprintf("%s-%d", m.name, number); !have[name] {
+			m.create(name)
+		}
+	}
+}
+
+// ordinalOf is the number that a pod's name ends with.
+func ordinalOf(name string) int {
+	number, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	if err != nil {
+		panic(err)
+	}
+	return number
 }
 
 func truth(b bool) int {
@@ -105,19 +137,22 @@ func costOf(p *jointPod) int {
 }
 
 // create makes a pod, which spot placement gives its slot and type. Out of reach nobody does, and the pod goes on-demand.
-func (m *jointMember) create() {
+func (m *jointMember) create(name string) {
 	m.made++
 	p := &jointPod{Pod: plan.Pod{
-		Name: fmt.Sprintf("%s-%d", m.name, m.made), UID: types.UID(fmt.Sprintf("%s-%d", m.name, m.made)), Owner: m.owner(),
+		Name: name, UID: types.UID(fmt.Sprintf("%s-%d", m.name, m.made)), Owner: m.owner(),
 		Slot: plan.NoSlot, Capacity: capacity.OnDemand, Created: *m.now, UnreadySince: *m.now, Version: 1, Hash: "hash",
 	}}
 	if m.away.IsZero() && m.split != nil {
 		policy := m.policy()
-		ask := slots.Ask{ID: p.Name, Wanted: m.replicas, Mix: policy.Mix(), Final: true}
+		ask := slots.Ask{ID: string(p.UID), Wanted: m.replicas, Mix: policy.Mix(), Final: true}
+		ask.Ordinal = ordinalOf(name)
 		ask.Mix.Dry, ask.Mix.OnDemandDry = !m.dry(capacity.Spot).IsZero(), !m.dry(capacity.OnDemand).IsZero()
 		answer := m.slots.Reserve(ask, *m.now)
-		p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, p.Name, answer.Moved
-		p.DeletionCost = ask.Mix.Cost(answer.Slot)
+		p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, string(p.UID), answer.Moved
+		if !m.ordinals {
+			p.DeletionCost = ask.Mix.Cost(answer.Slot)
+		}
 	}
 	m.pods[p.UID] = p
 	m.see(p)
@@ -204,6 +239,8 @@ func (m *jointMember) probed() []*shortage.Probe {
 	return slices.SortedFunc(maps.Values(m.probes), func(a, b *shortage.Probe) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+const evictedFor = "it is evicted for "
+
 // jointTimes are those of shortages: shorter than in production, and in the same proportion.
 var jointTimes = shortage.Settings{FirstProbe: 30 * time.Second, MostBetween: 4 * time.Minute, ProbeTime: time.Minute, NodeStart: 2 * time.Minute}
 
@@ -266,17 +303,14 @@ func (m *jointMember) evict(p *jointPod, why string) bool {
 	return true
 }
 
-// place plans the member's spot placement and does what the plan says.
-func (m *jointMember) place() {
-	if m.split == nil {
-		return
-	}
+// observed is what the member's spot placement is planned from.
+func (m *jointMember) observed() plan.Observed {
 	owner := plan.Owner{
 		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now),
 		DrySince: m.dry(capacity.Spot), OnDemandDrySince: m.dry(capacity.OnDemand),
 	}
 	owner.SpotOnTrial, owner.OnDemandOnTrial = m.droughts.OnTrial(jointShape)
-	o := plan.Observed{Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{owner}}
+	o := plan.Observed{Ordinals: m.ordinals, Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{owner}}
 	if m.budget {
 		o.Budgets = []plan.Budget{m.budgetNow()}
 	}
@@ -288,6 +322,16 @@ func (m *jointMember) place() {
 		}
 		o.Pods = append(o.Pods, pod)
 	}
+	return o
+}
+
+// place plans the member's spot placement and does what the plan says.
+func (m *jointMember) place() {
+	if m.split == nil {
+		return
+	}
+	m.planned = m.split
+	o := m.observed()
 	m.last = plan.Plan(o, m.policy(), plan.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
 	for _, s := range m.last.Assignments {
 		if p := m.pods[s.Pod]; p != nil {
@@ -303,7 +347,7 @@ func (m *jointMember) place() {
 		if p == nil || !m.slots.Free(e.Pod, *m.now) {
 			continue
 		}
-		if !m.evict(p, fmt.Sprintf("it is evicted for %s", e.For)) {
+		if !m.evict(p, evictedFor+string(e.For)) {
 			m.slots.Restore(e.Pod)
 		} else if e.For == plan.PurposeMove {
 			m.lastMove = *m.now
@@ -316,8 +360,8 @@ func (m *jointMember) settled() bool { return len(m.last.Assignments) == 0 }
 
 // restart forgets what a hub process knows of the member, and lists its pods again.
 func (m *jointMember) restart() {
-	m.slots = slots.NewAccounting(false)
-	m.last, m.lastMove = plan.Result{Assignments: []plan.Assignment{{}}}, time.Time{}
+	m.slots = slots.NewAccounting(m.ordinals)
+	m.last, m.planned, m.lastMove = plan.Result{Assignments: []plan.Assignment{{}}}, nil, time.Time{}
 	m.droughts = shortage.NewTrackers(jointTimes)
 	for _, p := range m.probed() {
 		m.droughts.Of(p.Capacity).ObserveProbe(*p, *m.now)

@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+)
+
+// set is a member whose replicas are a StatefulSet's, one letter for each ordinal: s and o are ready on spot and on-demand, S and O start
+// there, and - is gone.
+func set(member, ordinals string) Running {
+	r := Running{Member: member}
+	for _, letter := range ordinals {
+		o := Ordinal{Stage: Ready}
+		c := &r.Spot
+		if letter == 'o' || letter == 'O' {
+			o.Capacity, c = OnDemand, &r.OnDemand
+		}
+		switch letter {
+		case '-':
+			o.Stage = Gone
+			c.Starting++
+		case 'S', 'O':
+			o.Stage = Starting
+			c.Starting++
+		default:
+			c.Ready++
+		}
+		r.Ordinals = append(r.Ordinals, o)
+	}
+	return r
+}
+
+// A StatefulSet gives up its highest ordinals, whatever the plan would rather stop.
+func TestAStatefulSetShrinksOnlyByOrdinalsThatMayGo(t *testing.T) {
+	for name, test := range map[string]struct {
+		ordinals         string
+		replicas, floor  int
+		spot, onDemand   int // to be set now
+		exchanges        int
+		onDemandNoLonger bool // on-demand has no room
+	}{
+		"the highest are of the type that is too many":  {ordinals: "oosss", replicas: 3, floor: 2, spot: 1, onDemand: 2},
+		"the highest is the floor":                      {ordinals: "soo", replicas: 2, floor: 2, spot: 0, onDemand: 3, exchanges: 1},
+		"the highest is on spot, on-demand is too many": {ordinals: "ooss", replicas: 3, floor: 1, spot: 3, onDemand: 1, exchanges: 1},
+		"no room to move to":                            {ordinals: "soo", replicas: 2, floor: 2, spot: 1, onDemand: 2, onDemandNoLonger: true},
+		"one moves already":                             {ordinals: "-oo", replicas: 2, floor: 2, spot: 1, onDemand: 2},
+		"the highest is gone":                           {ordinals: "oo-", replicas: 2, floor: 2, spot: 0, onDemand: 2},
+		"both go, as far as they come first":            {ordinals: "ooosos", replicas: 2, floor: 2, spot: 1, onDemand: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleetOf("a")
+			if test.onDemandNoLonger {
+				f.Members[0].OnDemand.DrySince = epoch
+			}
+			p := &Placement{Policy: Policy{Replicas: test.replicas, MinOnDemand: test.floor, SpotPercentage: 100, Tiers: []Tier{tierOf("a")}}, Running: []Running{set("a", test.ordinals)}}
+			r := Plan(f, p, epoch)
+			w := r.Members[0]
+			if w.SpotNow != test.spot || w.OnDemandNow != test.onDemand || w.Exchanges != test.exchanges {
+				t.Errorf("%d on spot and %d on-demand now, %d exchanges; want %d, %d and %d: %+v", w.SpotNow, w.OnDemandNow, w.Exchanges, test.spot, test.onDemand, test.exchanges, r)
+			}
+			if says := strings.Contains(w.Reason, "moves there before it shrinks"); says != (test.exchanges > 0) {
+				t.Errorf("the reason is %q", w.Reason)
+			}
+		})
+	}
+}
