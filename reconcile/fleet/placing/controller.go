@@ -240,7 +240,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	}
 	c.metrics.seen(items)
 	c.finish(items, members, now)
-	c.remember(ctx, items, now)
+	c.remember(ctx, items, members, now)
 	return
 }
 

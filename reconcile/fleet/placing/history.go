@@ -100,7 +100,7 @@ func (it *item) shape() string {
 
 // remember notes the result of the supply since the last round, and has it written when that is due. It is read and written in the
 // background, one thing at a time; only a replica that acts comes here.
-func (c *Controller) remember(ctx context.Context, items []*item, now time.Time) {
+func (c *Controller) remember(ctx context.Context, items []*item, members []Member, now time.Time) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	p := &c.past
@@ -114,12 +114,23 @@ func (c *Controller) remember(ctx context.Context, items []*item, now time.Time)
 	for _, supply := range p.observe(items, now) {
 		p.changed = p.known.Note(&supply.Observation) || p.changed
 	}
+	if now.Sub(c.acts) >= warmTime { // before, the registrations may not all be known
+		p.changed = p.known.End(namesOf(members), now.Unix()) || p.changed
+	}
 	c.metrics.kept(p.known.Entries(), p.known.Bytes(), p.known.Dropped()-p.dropped)
 	p.dropped = p.known.Dropped()
 	if p.changed && now.Sub(p.asked) >= historyWrites {
 		p.changed = false
 		c.begin(now, func() error { return c.archive.write(ctx, p.known) })
 	}
+}
+
+func namesOf(members []Member) []string {
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Name
+	}
+	return names
 }
 
 // Flush writes what the history has noted since it was written last, which may be a minute's, and waits until that is done or ctx ends. It

@@ -40,7 +40,7 @@ func keeperOf(t *testing.T, o Options) *Controller {
 // remembers makes a round about a toy, and waits for what it began.
 func remembers(t *testing.T, c *Controller, y *toy) {
 	t.Helper()
-	c.remember(t.Context(), []*item{y.decide()}, y.now)
+	c.remember(t.Context(), []*item{y.decide()}, y.members, y.now)
 	c.agents.wait()
 }
 
@@ -100,6 +100,43 @@ func TestTheFleetsHistoryIsKeptAndSurvivesARestart(t *testing.T) {
 	}
 	if entries, bytes := testutil.ToFloat64(c.metrics.entries), testutil.ToFloat64(c.metrics.bytes); entries != 4 || bytes < 300 {
 		t.Errorf("%v entries in %v bytes are counted", entries, bytes)
+	}
+}
+
+// What a member had last would otherwise go on for ever in a replay.
+func TestTheHistoryOfAMemberThatIsUnregisteredEnds(t *testing.T) {
+	y := shaped(t)
+	hub := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "past"}}).Build()
+	c := keeper(t, hub)
+	rounds := func() map[string]string {
+		t.Helper()
+		for range 3 {
+			y.now = y.now.Add(historyWrites)
+			remembers(t, c, y)
+		}
+		found := &corev1.ConfigMap{}
+		if err := hub.Get(t.Context(), types.NamespacedName{Namespace: "hub", Name: "past"}, found); err != nil {
+			t.Fatal(err)
+		}
+		return found.Data
+	}
+	rounds()
+	all := y.members
+	y.members = all[:2]
+	c.acts = y.now.Add(3*historyWrites - time.Second)
+	if got := rounds()[fileOf("c")]; strings.Contains(got, `"capacity":0}`) {
+		t.Errorf("it ended before the registrations were known: %s", got)
+	}
+	got := rounds()
+	if !strings.HasSuffix(strings.TrimRight(got[fileOf("c")], "]}"), `"capacity":0`) || strings.Contains(got[fileOf("a")], `"capacity":0`) {
+		t.Errorf("%v", got)
+	}
+	if again := rounds(); again[fileOf("c")] != got[fileOf("c")] {
+		t.Errorf("it ends again: %s", again[fileOf("c")])
+	}
+	y.members = all
+	if back := rounds()[fileOf("c")]; strings.HasSuffix(strings.TrimRight(back, "]}"), `"capacity":0`) {
+		t.Errorf("it is registered again: %s", back)
 	}
 }
 

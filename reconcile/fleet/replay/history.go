@@ -116,6 +116,25 @@ func (h *History) Note(o *Observation) bool {
 	return true
 }
 
+// End notes that all members but these run nothing any more, for they are not registered, and reports whether that is a change.
+func (h *History) End(registered []string, at int64) (changed bool) {
+	stays := map[string]bool{}
+	for _, member := range registered {
+		_, file, _ := strings.Cut(HistoryKey("", member), historyBetween)
+		stays[file] = true
+	}
+	for name, zone := range h.zones {
+		_, file, _ := strings.Cut(name, historyBetween)
+		last := zone.Changes[len(zone.Changes)-1]
+		if stays[file] || last.Capacity == 0 {
+			continue
+		}
+		zone.Changes = append(zone.Changes, Change{At: max(at, last.At), Capacity: 0})
+		zone.text, zone.changed, changed = nil, true, true
+	}
+	return changed
+}
+
 // Files returns all files, in at most so many bytes. What is oldest is forgotten for that; see [History.Trim].
 func (h *History) Files(limit int) map[string]string {
 	h.Trim(limit)
