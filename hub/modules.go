@@ -8,7 +8,6 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
@@ -20,16 +19,12 @@ type Module = module.Module
 // Host is what a hub offers to a module when that registers its controllers. See [module.Host].
 type Host = module.Host
 
-// WithController runs the controllers of a module beside the hub's own: they act where this replica acts, and the API, the
+// WithController runs the controllers of a module beside spot and fleet placement: they act where this replica acts, and the API, the
 // metrics and requeue know them. It may be given several times.
 func WithController(m Module) Option { return func(h *Hub) { h.modules = append(h.modules, m) } }
 
-// ownModules are those of this repository.
-func ownModules() []Module { return []Module{webapp.Module()} }
-
 // takeIn checks the modules, and makes the scheme that knows their kinds.
 func (h *Hub) takeIn() (err error) {
-	h.modules = append(ownModules(), h.modules...)
 	names := map[string]bool{}
 	for i := range h.modules {
 		m := &h.modules[i]

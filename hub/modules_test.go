@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	webappv1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -30,10 +31,10 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 		modules []Module
 		want    string
 	}{
-		"one beside the hub's own": {modules: []Module{{Name: "trust", Register: noControllers}}},
-		"no name":                  {[]Module{{Register: noControllers}}, `module "": the name must be a DNS label`},
-		"nothing to register":      {[]Module{{Name: "trust"}}, `module "trust": has no Register`},
-		"the name of another":      {[]Module{{Name: "webapp", Register: noControllers}}, `module "webapp": another module has the same name`},
+		"one beside another":  {modules: []Module{{Name: "trust", Register: noControllers}}},
+		"no name":             {[]Module{{Register: noControllers}}, `module "": the name must be a DNS label`},
+		"nothing to register": {[]Module{{Name: "trust"}}, `module "trust": has no Register`},
+		"the name of another": {[]Module{{Name: "webapp", Register: noControllers}}, `module "webapp": another module has the same name`},
 		"a kind that clashes": {[]Module{{Name: "trust", Register: noControllers, AddToScheme: func(*runtime.Scheme) error { return clashes }}},
 			`module "trust": kinds: the kind is taken`},
 		"a resource without versions": {[]Module{{Name: "trust", Register: noControllers, Resources: []module.Resource{
@@ -44,6 +45,7 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			h := &Hub{config: config.Default()}
+			WithController(webapp.Module())(h)
 			for _, m := range test.modules {
 				WithController(m)(h)
 			}
@@ -59,11 +61,11 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 	}
 }
 
-// What names WebApps is where the hub and the CLI are put together; all else knows modules. What comments and the help of the CLI say is
-// for people.
+// What names WebApps is the program that the hub is, and the commands about them; all else knows modules. What comments and the help of the
+// CLI say is for people.
 func TestWebAppsComeThroughTheDoorForModules(t *testing.T) {
 	allowed := map[string]bool{
-		"hub/modules.go": true, "cmd/plimsoll/internal/cli/webapps.go": true, "cmd/plimsoll/internal/cli/root.go": true,
+		"cmd/plimsoll-hub/main.go": true, "cmd/plimsoll/internal/cli/webapps.go": true, "cmd/plimsoll/internal/cli/root.go": true,
 	}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		path = strings.TrimPrefix(filepath.ToSlash(path), "../")
@@ -110,6 +112,7 @@ func TestWebAppsAreJudgedByTheSectionOfTheirModule(t *testing.T) {
 		loaded, err := config.Load("", environ)
 		g.Expect(err).NotTo(HaveOccurred())
 		h := &Hub{config: loaded}
+		WithController(webapp.Module())(h)
 		return h, h.takeIn()
 	}
 	asked := module.Review{Object: []byte(`{"spec":{"containers":[{"name":"a","image":"a"}],"replicas":51}}`)}
@@ -138,7 +141,7 @@ func TestThePageOnWebAppsNamesTheKeysOfItsModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := reflect.ValueOf(ownModules()[0].Config).Elem()
+	section := reflect.ValueOf(webapp.Module().Config).Elem()
 	for i := range section.NumField() {
 		key := "modules.webapp." + section.Type().Field(i).Tag.Get("yaml")
 		if row := fmt.Sprintf("| `%s` | `%s` | `%v` |", key, config.EnvName(key), section.Field(i)); !strings.Contains(string(page), row) {

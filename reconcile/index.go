@@ -23,15 +23,11 @@ import (
 // reservedIndex is the prefix of the names of the framework's own indexes.
 const reservedIndex = "plimsoll.dev/"
 
-// ownerIndex finds objects by the UID of their controller owner. Every kind that a controller [Builder.Owns] has it. One
-// value per object, so that it costs a cache little; group and kind are compared when it is read.
-const ownerIndex = reservedIndex + "controller-uid"
-
 // ownedByUID restricts a List from a member's cache to the objects whose controller owner has the UID, whatever kind and
 // version the owner reference names. It is answered from an index, which the kinds have that the controller Owns; of
 // other kinds the List fails. See [Request.ListOwned] for the objects of the one that is reconciled.
 func ownedByUID(uid types.UID) client.ListOption {
-	return client.MatchingFields{ownerIndex: string(uid)}
+	return client.MatchingFields{object.ControllerIndex: string(uid)}
 }
 
 // ListOwned reads from the member's cache, into list, the objects of its kind that the reconciled object controls: their
@@ -48,7 +44,7 @@ func (r Request[T]) ListOwned(ctx context.Context, list client.ObjectList, opts 
 	}
 	opts = append([]client.ListOption{ownedByUID(r.Object.GetUID())}, opts...)
 	if err := r.Client.List(ctx, list, opts...); err != nil {
-		if strings.Contains(err.Error(), ownerIndex) { // controller-runtime has no type for it
+		if strings.Contains(err.Error(), object.ControllerIndex) { // controller-runtime has no type for it
 			return fmt.Errorf("member %s: list owned %T: the controller does not Own the kind: %w", r.Member, list, err)
 		}
 		return fmt.Errorf("member %s: list owned %T: %w", r.Member, list, err)
@@ -105,7 +101,7 @@ func (b *Builder[T]) Index(obj client.Object, name string, extract client.Indexe
 func (b *Builder[T]) addIndexes(watches []watch) {
 	for i := range watches {
 		if watches[i].role == roleOwned {
-			setIndex(&watches[i].kind, ownerIndex, object.ControllerUID)
+			setIndex(&watches[i].kind, object.ControllerIndex, object.ControllerUID)
 		}
 	}
 	for _, x := range b.indexes {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // indexedClient is a client whose lists know the indexes of a controller's kinds.
@@ -159,7 +160,7 @@ func TestAWrongIndexNamesItsCulprit(t *testing.T) {
 		"kind":     {build("c").Index(&corev1.Pod{}, "app", byApp), `Index(*v1.Pod, "app"): the controller has no such kind`},
 		"function": {build("c").Index(&appsv1.Deployment{}, "app", nil), `Index(*v1.Deployment, "app"): the function is nil`},
 		"object":   {build("c").Index(nil, "app", byApp), `Index("app"): the object is nil`},
-		"reserved": {build("c").Index(&appsv1.Deployment{}, ownerIndex, byApp), `must not be empty or begin with "plimsoll.dev/"`},
+		"reserved": {build("c").Index(&appsv1.Deployment{}, object.ControllerIndex, byApp), `must not be empty or begin with "plimsoll.dev/"`},
 		"twice": {build("c").Index(&corev1.ConfigMap{}, "x", byApp).Index(&corev1.ConfigMap{}, "x", byApp),
 			`Index(*v1.ConfigMap, "x"): the kind has an index of this name already`},
 		"another's": {build("c").Index(&appsv1.Deployment{}, "app", byTier), `controller "first" declares another index of this name`},

@@ -142,7 +142,7 @@ func (s *plant) serve(obj client.Object) {
 		},
 	}
 	k := &fakeKind{gone: make(chan struct{})}
-	k.informer = toolscache.NewSharedIndexInformer(listThenWatch{source}, obj, 0, toolscache.Indexers{ownerIndex: func(obj any) ([]string, error) {
+	k.informer = toolscache.NewSharedIndexInformer(listThenWatch{source}, obj, 0, toolscache.Indexers{object.ControllerIndex: func(obj any) ([]string, error) {
 		return object.ControllerUID(obj.(client.Object)), nil
 	}})
 	go k.informer.RunWithContext(s.ctx)

@@ -8,12 +8,12 @@ import (
 // Status is the part of a kind's status that the framework keeps. A kind that wants it embeds it inline in the struct of
 // its Status field and implements [StatusObject]; its CRD needs the status subresource.
 //
-//	type WebAppStatus struct {
+//	type BackupStatus struct {
 //		reconcile.Status  `json:",inline"`
-//		AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+//		Snapshots         int32 `json:"snapshots,omitempty"`
 //	}
 //
-//	func (w *WebApp) CommonStatus() *reconcile.Status { return &w.Status.Status }
+//	func (b *Backup) CommonStatus() *reconcile.Status { return &b.Status.Status }
 type Status struct {
 	// ObservedGeneration is the generation of the spec that was reconciled last, with whatever outcome.
 	// +optional

@@ -1,6 +1,9 @@
-// Command plimsoll-hub runs one replica of the hub. Everything it can be told is in docs/configuration.md.
+// Command plimsoll-hub runs one replica of the hub, with WebApps. Everything it can be told is in docs/configuration.md.
 package main
 
-import "github.com/plimsoll-dev/plimsoll/hub"
+import (
+	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+)
 
-func main() { hub.Main() }
+func main() { hub.Main(hub.WithController(webapp.Module())) }

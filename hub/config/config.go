@@ -40,7 +40,7 @@ type Config struct {
 	// FleetPlacements: workloads that run in several members.
 	Fleet FleetConfig `yaml:"fleet"`
 	// A section for each module that is built into the hub, by the module's name. The documentation of the module describes its
-	// keys; that of modules.webapp is docs/webapp.md. The variable of a key is PLIMSOLL_MODULES_, the module's name and the key, in
+	// keys, for instance docs/webapp.md those of webapp. The variable of a key is PLIMSOLL_MODULES_, the module's name and the key, in
 	// capitals, with _ for dots and dashes.
 	Modules ModuleSections `yaml:"modules"`
 	// Logs go to standard error.

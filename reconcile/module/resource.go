@@ -17,7 +17,7 @@ import (
 // Its functions need nothing but the question, so every replica answers, whoever owns the member. They may be called
 // concurrently, with whatever somebody in a member wrote.
 type Resource struct {
-	// Title is how the kind is called in sentences, in the plural and as one word: "WebApps". The condition of a member that
+	// Title is how the kind is called in sentences, in the plural and as one word: "Backups". The condition of a member that
 	// reports whether the kind is current there has this name.
 	Title string
 	// Group, Kind and Plural as in the definition. The plural is unique in a hub: it is in the URLs that members call.

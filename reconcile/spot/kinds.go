@@ -25,8 +25,8 @@ const (
 	annotationDesiredReplicas = "deployment.kubernetes.io/desired-replicas"
 )
 
-// ownerUIDIndex finds the pods and ReplicaSets of a controller by its UID.
-const ownerUIDIndex = "plimsoll.controllerUID"
+// podOwnerIndex finds the pods of a controller by its UID, released ones included, which have no owner reference any more.
+const podOwnerIndex = "plimsoll.podOwner"
 
 // nodeNameIndex finds the pods of a node.
 const nodeNameIndex = "plimsoll.nodeName"
@@ -91,7 +91,7 @@ func replicaSetKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kin
 			dst.Spec.Template.Labels = src.Spec.Template.Labels
 			keepShape(dst, shape, &src.Spec.Template.Spec, "", capacityType)
 		}
-	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: object.ControllerUID}}
+	}, Indexes: map[string]client.IndexerFunc{object.ControllerIndex: object.ControllerUID}}
 }
 
 // podKind caches the pods that hold a slot, those that were released, and probes, which carry the label too.
@@ -122,7 +122,7 @@ func podKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 					Reason: condition.Reason, LastTransitionTime: condition.LastTransitionTime})
 			}
 		}
-	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: ownerOfPod(keys), nodeNameIndex: nodeOfPod, releasedIndex: releasedPod(keys)}}
+	}, Indexes: map[string]client.IndexerFunc{podOwnerIndex: ownerOfPod(keys), nodeNameIndex: nodeOfPod, releasedIndex: releasedPod(keys)}}
 }
 
 // namespaceKind keeps labels whole: the configuration's namespaceSelector may ask for any of them.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
@@ -35,7 +36,7 @@ type source struct {
 // included, of which holds tells.
 func replicaSetSources(ctx context.Context, c client.Reader, workload client.Object, holds func(types.UID) bool) ([]source, error) {
 	var sets appsv1.ReplicaSetList
-	err := c.List(ctx, &sets, client.InNamespace(workload.GetNamespace()), client.MatchingFields{ownerUIDIndex: string(workload.GetUID())}, readOnlyList)
+	err := c.List(ctx, &sets, client.InNamespace(workload.GetNamespace()), client.MatchingFields{object.ControllerIndex: string(workload.GetUID())}, readOnlyList)
 	if err != nil {
 		return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", workload.GetNamespace(), workload.GetName(), err)
 	}
@@ -107,7 +108,7 @@ func (e *Engine) podsIn(member string) podsOf {
 		if m == nil {
 			return nil, fmt.Errorf("member %s is not engaged", member)
 		}
-		return m.cluster.ByIndex(ctx, &corev1.Pod{}, ownerUIDIndex, namespace, string(owner))
+		return m.cluster.ByIndex(ctx, &corev1.Pod{}, podOwnerIndex, namespace, string(owner))
 	}
 }
 

@@ -43,8 +43,8 @@ func running(name, slot, node string) *corev1.Pod {
 // indexed is a client of the objects with the indexes of a member's cache.
 func indexed(funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(spottest.DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(spottest.DefaultKeys)).
-		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, object.ControllerUID).Build()
+		WithIndex(&corev1.Pod{}, podOwnerIndex, ownerOfPod(spottest.DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(spottest.DefaultKeys)).
+		WithIndex(&appsv1.ReplicaSet{}, object.ControllerIndex, object.ControllerUID).Build()
 }
 
 // counted is the ReplicaSet web-1 whose controller counts so many pods.
@@ -59,7 +59,7 @@ func counted(replicas int32) *appsv1.ReplicaSet {
 func listed(cache client.Reader) podsOf {
 	return func(ctx context.Context, namespace string, owner types.UID) ([]any, error) {
 		var list corev1.PodList
-		err := cache.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(owner)})
+		err := cache.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{podOwnerIndex: string(owner)})
 		pods := make([]any, len(list.Items))
 		for i := range list.Items {
 			pods[i] = &list.Items[i]

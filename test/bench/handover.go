@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,10 +37,8 @@ func (b *bench) handover(ctx context.Context) (err error) {
 		return err
 	}
 	defer service.Close()
-	settings := fleet.Settings{"webhook.url": "https://" + service.Address(), "webhook.stopDelay": "5s"}
-	for key, value := range failoverSettings {
-		settings[key] = value
-	}
+	settings := maps.Clone(failoverSettings)
+	settings["webhook.url"], settings["webhook.stopDelay"] = "https://"+service.Address(), "5s"
 	owner, standby, err := b.startPair(ctx, settings)
 	if err != nil {
 		return err

@@ -104,7 +104,8 @@ func (s *runbookSite) start(name string, settings fleet.Settings, options ...hub
 	s.must(err)
 	log := &lines{}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
-	made, err := hub.New(ctx, read, append(options, hub.WithLog(hub.NewLog(log, slog.LevelInfo)), hub.WithEnvironment(nil))...)
+	made, err := hub.New(ctx, read, append(options, hub.WithController(webapp.Module()), hub.WithLog(hub.NewLog(log, slog.LevelInfo)),
+		hub.WithEnvironment(nil))...)
 	if err != nil {
 		cancel()
 		s.Fatal(err)

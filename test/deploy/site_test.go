@@ -25,6 +25,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -77,7 +78,7 @@ func (s *site) start(more ...string) *running {
 		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	made, err := hub.New(ctx, config, hub.WithLog(hub.NewLog(log, slog.LevelInfo)), hub.WithEnvironment(environ), hub.WithHubCluster(rest))
+	made, err := hub.New(ctx, config, hub.WithController(webapp.Module()), hub.WithLog(hub.NewLog(log, slog.LevelInfo)), hub.WithEnvironment(environ), hub.WithHubCluster(rest))
 	if err != nil {
 		cancel()
 		s.Fatal(err)

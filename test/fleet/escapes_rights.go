@@ -17,9 +17,10 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
+// rightsEscapes reach for rights, policies and objects of others.
 func rightsEscapes() []Escape {
 	const policy = "plimsoll-hub-pods"
-	return []Escape{
+	return append(secretEscapes(), []Escape{
 		{Name: "delete the policy that binds it", ByRBAC: true, try: func(ctx context.Context, p *prisoner) error {
 			return p.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, policy, metav1.DeleteOptions{DryRun: dry})
 		}},
@@ -66,21 +67,6 @@ func rightsEscapes() []Escape {
 			}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
-		{Name: "get the token of another account", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, "powerful", &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
-			return err
-		}},
-		{Name: "get the token of another account by a Secret", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: "escaped", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
-				Type:       corev1.SecretTypeServiceAccountToken,
-			}, metav1.CreateOptions{DryRun: dry})
-			return err
-		}},
-		{Name: "read a Secret that no WebApp names", ByRBAC: true, try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().Secrets(escapeTargets).Get(ctx, secretName, metav1.GetOptions{})
-			return err
-		}},
 		{Name: "weaken Pod Security of its namespace", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
 			_, err := p.CoreV1().Namespaces().Patch(ctx, Namespace, kind, data, options)
@@ -97,6 +83,27 @@ func rightsEscapes() []Escape {
 		{Name: "take the taint from a node", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"spec":{"taints":null,"unschedulable":false}}`)
 			_, err := p.CoreV1().Nodes().Patch(ctx, escapeTargets, kind, data, options)
+			return err
+		}},
+	}...)
+}
+
+// secretEscapes reach for tokens and Secrets of others.
+func secretEscapes() []Escape {
+	return []Escape{
+		{Name: "get the token of another account", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, "powerful", &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "get the token of another account by a Secret", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: "escaped", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+				Type:       corev1.SecretTypeServiceAccountToken,
+			}, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "read a Secret that no WebApp names", ByRBAC: true, try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Secrets(escapeTargets).Get(ctx, secretName, metav1.GetOptions{})
 			return err
 		}},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -55,7 +56,7 @@ func (s *Site) StartHub(ctx context.Context, log io.Writer) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := hub.New(ctx, config, hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(environ), hub.WithHubCluster(rest))
+	made, err := hub.New(ctx, config, hub.WithController(webapp.Module()), hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(environ), hub.WithHubCluster(rest))
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -97,7 +98,9 @@ func startHubWith(t *testing.T, f *fleet.Fleet, name string, options []hub.Optio
 	}
 	log := &hubLog{t: t, name: name}
 	ctx, cancel := context.WithCancel(context.Background())
-	made, err := hub.New(ctx, config, append([]hub.Option{hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(nil)}, options...)...)
+	made, err := hub.New(ctx, config, append([]hub.Option{
+		hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(nil), hub.WithController(webapp.Module()),
+	}, options...)...)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

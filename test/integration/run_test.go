@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -25,7 +26,8 @@ func TestTheHubOfMakeRunNeedsNothingButACluster(t *testing.T) {
 	log := &hubLog{t: t, name: "run"}
 	t.Cleanup(log.keep)
 	ctx, stop := context.WithCancel(t.Context())
-	made, err := hub.New(ctx, config, hub.WithLog(hub.Logger(config.Log, log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()))
+	made, err := hub.New(ctx, config, hub.WithLog(hub.Logger(config.Log, log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()),
+		hub.WithController(webapp.Module()))
 	g.Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- made.Run(ctx) }()

@@ -92,6 +92,10 @@ const MaxText = 1024
 // Clip makes a text one line of at most MaxText bytes.
 func Clip(s string) string { return plain.Text(s, MaxText) }
 
+// ControllerIndex names the index by [ControllerUID]. Whoever wants that index uses this name, so that a member's cache keeps it
+// once. One value per object, so that it costs a cache little; group and kind are compared when it is read.
+const ControllerIndex = "plimsoll.dev/controller-uid"
+
 // ControllerUID is the UID of an object's controller, as an index holds it; nil: it has none.
 func ControllerUID(obj client.Object) []string {
 	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && ref.UID != "" {

@@ -24,7 +24,21 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 		h.assert(len(r.Releases)+len(r.Evictions) == 0, "a plan of a paused workload moves")
 	}
 	shut := w.policy.Window != nil && !w.policy.Window.Contains(h.now)
-	moves, goes := 0, map[types.UID]bool{}
+	goes := map[types.UID]bool{}
+	moves := h.checkEvictions(o, r, byUID, goes, shut) + h.checkReleases(w, o, r, byUID, goes)
+	limit := w.limit()
+	released := standIns(o)
+	h.assert(moves == 0 || moves+released+r.Interrupted <= limit, "%d moves beside %d released and %d interrupted pods, the limit is %d",
+		moves, released, r.Interrupted, limit)
+	h.checkStandIns(o, goes)
+	h.checkFloor(w, o, r)
+	h.assert(moves == 0 || !shut, "moves outside the window")
+	h.assert(moves == 0 || len(w.sets) == 1, "moves during a rollout")
+	h.checkCooldown(w, moves)
+}
+
+// checkEvictions checks what pods are evicted for, and what their budgets allow. It adds the pods to goes and returns how many are moves.
+func (h *Hub) checkEvictions(o *plan.Observed, r *plan.Result, byUID map[types.UID]*plan.Pod, goes map[types.UID]bool, shut bool) (moves int) {
 	room := make([]int, len(o.Budgets))
 	for _, e := range r.Evictions {
 		pod := byUID[e.Pod]
@@ -55,6 +69,11 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 	for i, n := range room {
 		h.assert(n <= o.Budgets[i].Allowed, "%d evictions of ready pods where budget %s allows %d", n, o.Budgets[i].Name, o.Budgets[i].Allowed)
 	}
+	return moves
+}
+
+// checkReleases checks what is released, as checkEvictions does.
+func (h *Hub) checkReleases(w *Workload, o *plan.Observed, r *plan.Result, byUID map[types.UID]*plan.Pod, goes map[types.UID]bool) (moves int) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
@@ -67,15 +86,12 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 			h.assert(release.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
 		}
 	}
-	limit := w.limit()
-	released := standIns(o)
-	h.assert(moves == 0 || moves+released+r.Interrupted <= limit, "%d moves beside %d released and %d interrupted pods, the limit is %d",
-		moves, released, r.Interrupted, limit)
-	h.checkStandIns(o, goes)
-	h.checkFloor(w, o, r)
-	h.assert(moves == 0 || !shut, "moves outside the window")
-	h.assert(moves == 0 || len(w.sets) == 1, "moves during a rollout")
-	together := moves
+	return moves
+}
+
+// checkCooldown checks the moves of a plan, with those before, against the limit for one cool-down.
+func (h *Hub) checkCooldown(w *Workload, moves int) {
+	together, limit := moves, w.limit()
 	for _, move := range h.recent[w] {
 		if h.now.Sub(move.at) < w.settings.Cooldown {
 			together++
