@@ -49,6 +49,7 @@ func TestInstalledByHelmAndRunAsItSays(t *testing.T) {
 	t.Run("the API server takes every field", func(t *testing.T) { testTheAPIServerTakesEveryField(t, f) })
 	helm := helm(t, f.Hub)
 	install(t, helm, s.values)
+	t.Run("its pods are restricted", func(t *testing.T) { testItsPodsAreRestricted(t, f) })
 	first := s.start()
 
 	// The member, as GitOps would bring it there, but for one object.
