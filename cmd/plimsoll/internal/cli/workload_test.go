@@ -1,6 +1,9 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestKindsAreTakenAsKubectlTakesThem(t *testing.T) {
 	for text, want := range map[string]string{
@@ -15,6 +18,24 @@ func TestKindsAreTakenAsKubectlTakesThem(t *testing.T) {
 	for _, text := range []string{"daemonset", "rollout", ".argoproj.io", "rollout."} {
 		if key, err := parseWorkload("prod", "shop/"+text+"/cart", ""); err == nil {
 			t.Errorf("%s is taken for %s", text, key.kind)
+		}
+	}
+}
+
+// Every command about a workload takes kubectl's forms: kind/name and -n, in place of namespace/kind/name.
+func TestEveryCommandTakesAWorkloadAsKubectlDoes(t *testing.T) {
+	h := startHub(t)
+	for command, flags := range map[string]string{
+		"explain": "", "describe workload": "", "workload": "", "what-if": " --spot-percentage 30", "requeue": "",
+	} {
+		want := h.run(t, strings.Fields(command+" prod-eu shop/deployment/cart"+flags)...)
+		if want.code != exitOK || want.out == "" {
+			t.Errorf("%s: %+v", command, want)
+		}
+		for _, form := range []string{"deployment/cart -n shop", "deploy/cart --namespace shop", "deployment.apps/cart -n shop", "deploy cart -n shop"} {
+			if got := h.run(t, strings.Fields(command+" prod-eu "+form+flags)...); got != want {
+				t.Errorf("%s %s: %+v, want %+v", command, form, got, want)
+			}
 		}
 	}
 }
