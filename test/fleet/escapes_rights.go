@@ -20,7 +20,7 @@ import (
 // rightsEscapes reach for rights, policies and objects of others.
 func rightsEscapes() []Escape {
 	const policy = "plimsoll-hub-pods"
-	return append(secretEscapes(), []Escape{
+	return append(append(secretEscapes(), leaseEscapes()...), []Escape{
 		{Name: "delete the policy that binds it", ByRBAC: true, try: func(ctx context.Context, p *prisoner) error {
 			return p.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, policy, metav1.DeleteOptions{DryRun: dry})
 		}},
@@ -49,22 +49,6 @@ func rightsEscapes() []Escape {
 				return err
 			}
 			_, err = clients.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{Limit: 1})
-			return err
-		}},
-		{Name: "hold a Lease in the hub's namespace", try: changingIdentity(`{"spec":{"holderIdentity":"escaped"}}`)},
-		{Name: "keep the Lease of its identity from going", try: changingIdentity(`{"metadata":{"finalizers":["example.com/escaped"]}}`)},
-		{Name: "keep other things in the Lease of its identity", try: changingIdentity(`{"metadata":{"annotations":{"example.com/escaped":"x"}}}`)},
-		{Name: "hold the Lease of a node", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "escaped"}},
-				metav1.CreateOptions{DryRun: dry})
-			return err
-		}},
-		{Name: "write an Event by the other group of Events", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.EventsV1().Events(escapeTargets).Create(ctx, &eventsv1.Event{
-				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: "Escaped", Action: "Escaped",
-				ReportingController: "example.com/plimsoll", ReportingInstance: "plimsoll",
-				Regarding: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
-			}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
 		{Name: "weaken Pod Security of its namespace", try: func(ctx context.Context, p *prisoner) error {
@@ -104,6 +88,28 @@ func secretEscapes() []Escape {
 		}},
 		{Name: "read a Secret that no WebApp names", ByRBAC: true, try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.CoreV1().Secrets(escapeTargets).Get(ctx, secretName, metav1.GetOptions{})
+			return err
+		}},
+	}
+}
+
+// leaseEscapes write Leases and Events that are not the hub's.
+func leaseEscapes() []Escape {
+	return []Escape{
+		{Name: "hold a Lease in the hub's namespace", try: changingIdentity(`{"spec":{"holderIdentity":"escaped"}}`)},
+		{Name: "keep the Lease of its identity from going", try: changingIdentity(`{"metadata":{"finalizers":["example.com/escaped"]}}`)},
+		{Name: "keep other things in the Lease of its identity", try: changingIdentity(`{"metadata":{"annotations":{"example.com/escaped":"x"}}}`)},
+		{Name: "hold the Lease of a node", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "escaped"}},
+				metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "write an Event by the other group of Events", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.EventsV1().Events(escapeTargets).Create(ctx, &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: "Escaped", Action: "Escaped",
+				ReportingController: "example.com/plimsoll", ReportingInstance: "plimsoll",
+				Regarding: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
+			}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
 	}
