@@ -50,9 +50,7 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
 			defer api.Close()
 			if asked.watch {
 				stream, err := plimsollv1.NewClusterServiceClient(api).WatchClusters(api.WithToken(c.Context()), &plimsollv1.WatchClustersRequest{Filter: asked.filter})
-				return watch(stream, err, env, &out, func(m *plimsollv1.WatchClustersResponse) string {
-					return fmt.Sprintf("%s  %s  %s", m.GetCluster().GetName(), word(m.GetCluster().GetState(), "CLUSTER_STATE_"), m.GetCluster().GetReason())
-				})
+				return watch(stream, err, env, &out, clusterChange, func(m *plimsollv1.WatchClustersResponse) string { return "cluster/" + m.GetCluster().GetName() })
 			}
 			all, err := namedClusters(c.Context(), api, &asked, names)
 			if err != nil {
@@ -66,6 +64,11 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
 	out.flags(command)
 	asked.flags(command, `cluster.state != "READY"`)
 	return command
+}
+
+// clusterChange is a cluster in one line.
+func clusterChange(m *plimsollv1.WatchClustersResponse) string {
+	return fmt.Sprintf("%s  %s  %s", m.GetCluster().GetName(), word(m.GetCluster().GetState(), "CLUSTER_STATE_"), m.GetCluster().GetReason())
 }
 
 // listClusters reads all pages into one answer.

@@ -13,7 +13,7 @@ import (
 )
 
 func controllersCommand(env Environment) *cobra.Command {
-	conn, out := connection.New(env.Getenv), output{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var cluster string
 	command := &cobra.Command{
 		Use:   "controllers",
@@ -21,8 +21,8 @@ func controllersCommand(env Environment) *cobra.Command {
 		Example: `  # List the controllers of all clusters
   plimsoll get controllers
 
-  # List the controllers of one cluster
-  plimsoll get controllers --cluster prod-eu`,
+  # Follow the queues of one cluster
+  plimsoll get controllers --cluster prod-eu --watch`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.Open(c.Context())
@@ -30,6 +30,9 @@ func controllersCommand(env Environment) *cobra.Command {
 				return err
 			}
 			defer api.Close()
+			if asked.watch {
+				return followControllers(c.Context(), api, env, &out, cluster)
+			}
 			found, err := listControllers(c.Context(), api, cluster)
 			if err != nil {
 				return err
@@ -42,6 +45,7 @@ func controllersCommand(env Environment) *cobra.Command {
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)
+	asked.watchFlag(command)
 	return command
 }
 
@@ -57,9 +61,26 @@ func listControllers(ctx context.Context, api *connection.Client, cluster string
 func controllerNames(all *plimsollv1.ListControllersResponse) []string {
 	names := make([]string, 0, len(all.GetControllers()))
 	for _, c := range all.GetControllers() {
-		names = append(names, "controller/"+c.GetCluster()+"/"+c.GetName())
+		names = append(names, controllerName(c))
 	}
 	return names
+}
+
+func controllerName(c *plimsollv1.Controller) string {
+	return "controller/" + c.GetCluster() + "/" + c.GetName()
+}
+
+// followControllers prints controllers and their changes.
+func followControllers(ctx context.Context, api *connection.Client, env Environment, out *output, cluster string) error {
+	followed := polled[*plimsollv1.Controller]{env: env, out: out, kind: "controller", name: controllerName}
+	followed.read = func(ctx context.Context) ([]*plimsollv1.Controller, []*plimsollv1.UnreachableMember, error) {
+		found, err := listControllers(ctx, api, cluster)
+		return found.GetControllers(), found.GetUnreachable(), err
+	}
+	followed.line = func(c *plimsollv1.Controller) string {
+		return fmt.Sprintf("%s  %s  objects %d  queued %d  running %d  %s", c.GetCluster(), c.GetName(), c.GetObjects(), c.GetQueued(), c.GetRunning(), c.GetHeld())
+	}
+	return followed.follow(ctx, pollEvery)
 }
 
 func controllersTable(to io.Writer, env Environment, all *plimsollv1.ListControllersResponse) error {

@@ -40,7 +40,7 @@ clusters, and requeues. The replica that owns a cluster keeps its events in memo
 				stream, err := plimsollv1.NewEventServiceClient(api).WatchEvents(api.WithToken(c.Context()), &plimsollv1.WatchEventsRequest{
 					Cluster: only.GetCluster(), Namespace: only.GetNamespace(), Filter: asked.filter,
 				})
-				return watch(stream, err, env, &out, eventChange)
+				return watch(stream, err, env, &out, eventChange, func(m *plimsollv1.WatchEventsResponse) string { return "event/" + m.GetEvent().GetId() })
 			}
 			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
 			found, err := listEvents(c.Context(), api, &only)
@@ -54,6 +54,7 @@ clusters, and requeues. The replica that owns a cluster keeps its events in memo
 	flags := command.Flags()
 	flags.StringVar(&only.Cluster, "cluster", "", "only events of this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only events about workloads and objects in this namespace")
+	allNamespaces(command, "events", &only.Namespace)
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)

@@ -30,7 +30,6 @@ func TestMistakesInTheCommandLineAreExplained(t *testing.T) {
 		"get clusters -o jsonpath={":                `-o "jsonpath={"`,
 		"get clusters -o go-template={{":            `-o "go-template={{"`,
 		"get clusters prod-eu --watch":              "NAME and --filter, --order-by or --watch",
-		"get clusters --watch -o name":              "--watch: takes -o table, json",
 		"explain prod-eu shop/deploy/cart -n other": "give one namespace",
 		"pause namespace shop":                      "namespace is not a resource",
 		"cordon":                                    "missing: CLUSTER",
@@ -167,6 +166,7 @@ func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 		plimsollv1.OperationState_OPERATION_STATE_DONE:       {exitOK, "shop/deployment/cart of prod-eu: Done after 1.235s: the end"},
 		plimsollv1.OperationState_OPERATION_STATE_FAILED:     {exitOrder, "Failed after 1.235s: the end"},
 		plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: {exitOrder, "Superseded after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_CANCELLED:  {exitOrder, "Cancelled after 1.235s: the end"},
 	} {
 		h.operations = []*plimsollv1.Operation{pending, pending, operation(state, "the end")}
 		h.asked = nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,7 +16,6 @@ import (
 func fleetPlacementsCommand(env Environment) *cobra.Command {
 	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var namespace string
-	var all bool
 	command := &cobra.Command{
 		Use:   "fleetplacements",
 		Short: "List FleetPlacements: workloads that run over several clusters",
@@ -31,9 +29,6 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
   plimsoll get fleetplacements --filter 'placement.ready < placement.policy.replicas' --watch`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if all && namespace != "" {
-				return usage(c, errors.New("-A and -n: give one of them"))
-			}
 			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
@@ -43,7 +38,8 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 				stream, err := plimsollv1.NewFleetServiceClient(api).WatchFleetPlacements(api.WithToken(c.Context()), &plimsollv1.WatchFleetPlacementsRequest{
 					Namespace: namespace, Filter: asked.filter,
 				})
-				return watch(stream, err, env, &out, fleetPlacementChange)
+				return watch(stream, err, env, &out, fleetPlacementChange,
+					func(m *plimsollv1.WatchFleetPlacementsResponse) string { return fleetPlacementName(m.GetPlacement()) })
 			}
 			found, err := listFleetPlacements(c.Context(), api, &plimsollv1.ListFleetPlacementsRequest{
 				Namespace: namespace, PageSize: pageOf, Filter: asked.filter, OrderBy: asked.orderBy,
@@ -60,7 +56,7 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 	}
 	flags := command.Flags()
 	flags.StringVarP(&namespace, "namespace", "n", "", "only FleetPlacements of this namespace of the hub cluster")
-	flags.BoolVarP(&all, "all-namespaces", "A", false, "FleetPlacements of all namespaces, which is the default")
+	allNamespaces(command, "FleetPlacements", &namespace)
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `placement.ready < placement.policy.replicas`)

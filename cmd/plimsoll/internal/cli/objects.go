@@ -38,7 +38,7 @@ func objectsCommand(env Environment) *cobra.Command {
 				stream, err := plimsollv1.NewObjectServiceClient(api).WatchObjects(api.WithToken(c.Context()), &plimsollv1.WatchObjectsRequest{
 					Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), Filter: asked.filter,
 				})
-				return watch(stream, err, env, &out, objectChange)
+				return watch(stream, err, env, &out, objectChange, func(m *plimsollv1.WatchObjectsResponse) string { return objectName(m.GetObject().GetKey()) })
 			}
 			filter.Filter, filter.OrderBy = asked.filter, asked.orderBy
 			found, err := listObjects(c.Context(), api, &filter)
@@ -55,6 +55,7 @@ func objectsCommand(env Environment) *cobra.Command {
 	complete(command, "cluster", completeClusters(conn))
 	complete(command, "controller", completeControllers(conn))
 	flags.StringVarP(&filter.Namespace, "namespace", "n", "", "only objects of this namespace")
+	allNamespaces(command, "objects", &filter.Namespace)
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `object.last_outcome == "ERROR" && object.attempts > 3`)

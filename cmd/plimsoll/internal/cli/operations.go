@@ -24,7 +24,10 @@ func operationsCommand(env Environment) *cobra.Command {
   plimsoll get operations --filter 'operation.state == "PENDING"'
 
   # List the newest first
-  plimsoll get operations --order-by 'accepted_at desc'`,
+  plimsoll get operations --order-by 'accepted_at desc'
+
+  # Follow the progress of what you ordered
+  plimsoll get operations --filter 'operation.user == "alice"' --watch`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.Open(c.Context())
@@ -33,6 +36,9 @@ func operationsCommand(env Environment) *cobra.Command {
 			}
 			defer api.Close()
 			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
+			if asked.watch {
+				return followOperations(c.Context(), api, env, &out, &only)
+			}
 			found, err := listOperations(c.Context(), api, &only)
 			if err != nil {
 				return err
@@ -44,10 +50,11 @@ func operationsCommand(env Environment) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&only.Cluster, "cluster", "", "only requeues in this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only requeues of objects in this namespace")
+	allNamespaces(command, "requeues", &only.Namespace)
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)
-	asked.listFlags(command, `operation.user == "alice"`)
+	asked.flags(command, `operation.user == "alice"`)
 	return command
 }
 
@@ -62,9 +69,32 @@ func listOperations(ctx context.Context, api *connection.Client, request *plimso
 func operationNames(all *plimsollv1.ListOperationsResponse) []string {
 	names := make([]string, 0, len(all.GetOperations()))
 	for _, r := range all.GetOperations() {
-		names = append(names, "operation/"+r.GetId())
+		names = append(names, operationName(r))
 	}
 	return names
+}
+
+func operationName(r *plimsollv1.Operation) string { return "operation/" + r.GetId() }
+
+// operationObject is what a operation is about: an object, or how many of those that match.
+func operationObject(r *plimsollv1.Operation) string {
+	if r.GetFilter() != "" {
+		return fmt.Sprintf("%d of %d", r.GetOrdered(), r.GetMatched())
+	}
+	return keyName(r.GetKey())
+}
+
+// followOperations prints operations and their changes.
+func followOperations(ctx context.Context, api *connection.Client, env Environment, out *output, only *plimsollv1.ListOperationsRequest) error {
+	followed := polled[*plimsollv1.Operation]{env: env, out: out, kind: "operation", name: operationName}
+	followed.read = func(ctx context.Context) ([]*plimsollv1.Operation, []*plimsollv1.UnreachableMember, error) {
+		found, err := listOperations(ctx, api, only)
+		return found.GetOperations(), found.GetUnreachable(), err
+	}
+	followed.line = func(r *plimsollv1.Operation) string {
+		return fmt.Sprintf("%s  %s  %s  %s  %s", r.GetId(), r.GetKey().GetCluster(), operationObject(r), word(r.GetState(), "OPERATION_STATE_"), r.GetMessage())
+	}
+	return followed.follow(ctx, pollEvery)
 }
 
 func operationsTable(to io.Writer, env Environment, all *plimsollv1.ListOperationsResponse, wide bool) error {
@@ -74,11 +104,7 @@ func operationsTable(to io.Writer, env Environment, all *plimsollv1.ListOperatio
 	}
 	rows := newTable(columns(wide, []string{"OPERATION", "CLUSTER", "OBJECT", "STATE", "AGE", "USER", "MESSAGE"}, "CONTROLLER", "FILTER")...)
 	for _, r := range all.GetOperations() {
-		what := keyName(r.GetKey())
-		if r.GetFilter() != "" {
-			what = fmt.Sprintf("%d of %d", r.GetOrdered(), r.GetMatched())
-		}
-		row := []string{r.GetId(), r.GetKey().GetCluster(), what, word(r.GetState(), "OPERATION_STATE_"), age(r.GetAcceptedAt(), env.Now()), r.GetUser(), r.GetMessage()}
+		row := []string{r.GetId(), r.GetKey().GetCluster(), operationObject(r), word(r.GetState(), "OPERATION_STATE_"), age(r.GetAcceptedAt(), env.Now()), r.GetUser(), r.GetMessage()}
 		rows.add(columns(wide, row, r.GetKey().GetController(), r.GetFilter())...)
 	}
 	return rows.write(to)
@@ -132,7 +158,7 @@ func cancelOne(ctx context.Context, api *connection.Client, env Environment, out
 		return err
 	}
 	r := answer.GetOperation()
-	return out.write(env.Out, answer, []string{"operation/" + r.GetId()}, func(to io.Writer) error {
+	return out.write(env.Out, answer, []string{operationName(r)}, func(to io.Writer) error {
 		_, err := fmt.Fprintf(to, "operation/%s: %s: %s\n", plain(r.GetId()), word(r.GetState(), "OPERATION_STATE_"), plain(r.GetMessage()))
 		return err
 	})

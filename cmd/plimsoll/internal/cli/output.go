@@ -59,9 +59,17 @@ func (o *output) parse() (err error) {
 	format, template, templated := strings.Cut(given, "=")
 	switch format {
 	case formatJSONPath:
-		o.template, err = printers.NewJSONPathPrinter(template)
+		var printer *printers.JSONPathPrinter
+		if printer, err = printers.NewJSONPathPrinter(template); err == nil {
+			printer.AllowMissingKeys(true) // as kubectl does: fields that are unset are left out
+			o.template = printer
+		}
 	case formatGoTemplate:
-		o.template, err = printers.NewGoTemplatePrinter([]byte(template))
+		var printer *printers.GoTemplatePrinter
+		if printer, err = printers.NewGoTemplatePrinter([]byte(template)); err == nil {
+			printer.AllowMissingKeys(true)
+			o.template = printer
+		}
 	case formatTable, formatWide, formatJSON, formatYAML, formatName:
 		if templated {
 			return fmt.Errorf("-o %q: %s takes no template", given, format)
@@ -112,6 +120,22 @@ func (o *output) write(to io.Writer, message proto.Message, names []string, tabl
 	return err
 }
 
+// writeChange prints one change of something that is watched, given as JSON.
+func (o *output) writeChange(to io.Writer, compact []byte) error {
+	text, err := compact, error(nil)
+	if o.template != nil || o.format == formatYAML {
+		text, err = o.encode(compact)
+	}
+	switch {
+	case err != nil:
+	case o.format == formatYAML:
+		_, err = fmt.Fprintf(to, "%s---\n", text)
+	default:
+		_, err = fmt.Fprintf(to, "%s\n", text)
+	}
+	return err
+}
+
 // encode turns an answer in JSON into the format that was asked for.
 func (o *output) encode(compact []byte) ([]byte, error) {
 	var text bytes.Buffer
@@ -136,6 +160,6 @@ func (o *output) encode(compact []byte) ([]byte, error) {
 // warn reports which members an answer says nothing about, or says it from an old copy.
 func warn(to io.Writer, unreachable []*plimsollv1.UnreachableMember) {
 	for _, u := range unreachable {
-		fmt.Fprintf(to, "warning: member %s is missing or may be out of date: %s\n", cmp.Or(u.GetMember(), "(unknown)"), u.GetReason())
+		fmt.Fprintf(to, "warning: member %s is missing or may be out of date: %s\n", cmp.Or(plain(u.GetMember()), "(unknown)"), plain(u.GetReason()))
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -76,7 +77,15 @@ func (r *requeueing) flags(command *cobra.Command) {
 
 func (r *requeueing) args(c *cobra.Command, args []string) error {
 	if r.matching.GetFilter() != "" {
+		if r.wait {
+			return usage(c, errors.New("--wait: takes one workload or object; `plimsoll get operations --watch` follows those of --filter"))
+		}
 		return exactly()(c, args)
+	}
+	for _, name := range []string{"dry-run", "cluster", "per-second", "request-id"} { // without it they would do nothing, and --dry-run would order
+		if c.Flags().Changed(name) {
+			return usage(c, fmt.Errorf("--%s: needs --filter", name))
+		}
 	}
 	if r.controller != "" {
 		return exactly("CLUSTER", "[NAMESPACE/]NAME")(c, args)
@@ -130,7 +139,7 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection.Options
 	warn(env.Err, answer.GetUnreachable())
 	return out.write(env.Out, answer, sampled(answer), func(to io.Writer) error {
 		for _, key := range answer.GetSample() {
-			fmt.Fprintf(to, "%s\n", objectKey{key.GetCluster(), key.GetController(), key.GetNamespace(), key.GetName()})
+			fmt.Fprintln(to, plain(objectKey{key.GetCluster(), key.GetController(), key.GetNamespace(), key.GetName()}.String()))
 		}
 		what := "are being requeued"
 		if answer.GetNothingOrdered() {
@@ -230,7 +239,8 @@ func follow(ctx context.Context, api *connection.Client, operation *plimsollv1.O
 
 func final(operation *plimsollv1.Operation) bool {
 	switch operation.GetState() {
-	case plimsollv1.OperationState_OPERATION_STATE_DONE, plimsollv1.OperationState_OPERATION_STATE_FAILED, plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED:
+	case plimsollv1.OperationState_OPERATION_STATE_DONE, plimsollv1.OperationState_OPERATION_STATE_FAILED, plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED,
+		plimsollv1.OperationState_OPERATION_STATE_CANCELLED:
 		return true
 	}
 	return false

@@ -19,7 +19,7 @@ func (h *hub) WatchObjects(request *plimsollv1.WatchObjectsRequest, stream grpc.
 	}
 	key := &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}
 	for _, message := range []*plimsollv1.WatchObjectsResponse{
-		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT, Object: &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, LastError: "no quota"}},
+		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT, Object: &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, LastError: "no\x1b quota"}},
 		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED, Unreachable: []*plimsollv1.UnreachableMember{{Member: "us", Reason: "gone"}}},
 		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED, Object: &plimsollv1.ObjectState{Key: key}},
 	} {
@@ -43,11 +43,19 @@ func (h *hub) RequeueMatching(_ context.Context, request *plimsollv1.RequeueMatc
 func TestObjectsAreWatched(t *testing.T) {
 	h := startHub(t)
 	got := h.run(t, "objects", "--watch", "--filter", "object.attempts > 3")
-	if got.code != exitOK || !strings.Contains(got.out, "shop/cart  Waiting  no quota") || !strings.Contains(got.out, "REMOVED") || !strings.Contains(got.err, "us") {
+	if got.code != exitOK || !strings.Contains(got.out, "shop/cart  Waiting  no  quota") || !strings.Contains(got.out, "REMOVED") || !strings.Contains(got.err, "us") {
 		t.Errorf("%+v", got)
 	}
 	if got := h.run(t, "objects", "-w", "--filter", "object.attempts > 3", "-o", "json"); got.code != exitOK || strings.Count(got.out, "\n") != 3 {
 		t.Errorf("%+v", got)
+	}
+	for format, want := range map[string]string{
+		"name": "object/prod-eu/webapp/shop/cart\nobject/prod-eu/webapp/shop/cart\n", "jsonpath={.object.lastError}": "no\x1b quota\n\n", "wide": "prod-eu  webapp  shop/cart  Waiting",
+		"yaml": "object:\n",
+	} {
+		if got := h.run(t, "objects", "-w", "--filter", "object.attempts > 3", "-o", format); got.code != exitOK || !strings.HasPrefix(got.out, want) || format != "json" && format != "yaml" && !strings.Contains(got.err, "us") {
+			t.Errorf("-o %s: %+v", format, got)
+		}
 	}
 	if got := h.run(t, "objects", "--watch", "--order-by", "attempts"); got.code != exitUsage {
 		t.Errorf("%+v", got)
@@ -62,7 +70,12 @@ func TestWhatMatchesIsRequeued(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := h.run(t, "requeue", "--filter", "true", "prod-eu", "shop/deployment/cart"); got.code != exitUsage {
-		t.Errorf("%+v", got)
+	for _, args := range []string{
+		"--filter true prod-eu shop/deployment/cart", "--filter true --wait", "prod-eu shop/deployment/cart --dry-run", "prod-eu shop/deployment/cart --request-id x",
+		"prod-eu shop/deployment/cart --cluster prod-us", "prod-eu shop/cart --controller webapp --per-second 5", "prod-eu shop/deployment/cart --filter= --dry-run",
+	} {
+		if got := h.run(t, append([]string{"requeue"}, strings.Fields(args)...)...); got.code != exitUsage || got.out != "" {
+			t.Errorf("requeue %s: %+v", args, got)
+		}
 	}
 }

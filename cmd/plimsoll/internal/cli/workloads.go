@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,7 +16,6 @@ import (
 func workloadsCommand(env Environment) *cobra.Command {
 	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var cluster, namespace string
-	var all bool
 	command := &cobra.Command{
 		Use:   "workloads",
 		Short: "List workloads that are enabled for spot placement",
@@ -34,9 +32,6 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
   plimsoll get workloads --filter 'workload.placement.spot_actual < workload.placement.spot_wanted'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if all && namespace != "" {
-				return usage(c, errors.New("-A and -n: give one of them"))
-			}
 			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
@@ -46,7 +41,7 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 				stream, err := plimsollv1.NewWorkloadServiceClient(api).WatchWorkloads(api.WithToken(c.Context()), &plimsollv1.WatchWorkloadsRequest{
 					Cluster: cluster, Namespace: namespace, Filter: asked.filter,
 				})
-				return watch(stream, err, env, &out, workloadChange)
+				return watch(stream, err, env, &out, workloadChange, func(m *plimsollv1.WatchWorkloadsResponse) string { return workloadName(m.GetWorkload()) })
 			}
 			found, err := listWorkloads(c.Context(), api, &plimsollv1.ListWorkloadsRequest{
 				Cluster: cluster, Namespace: namespace, PageSize: pageOf, Filter: asked.filter, OrderBy: asked.orderBy,
@@ -62,7 +57,7 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 	flags.StringVar(&cluster, "cluster", "", "only workloads of this cluster")
 	complete(command, "cluster", completeClusters(conn))
 	flags.StringVarP(&namespace, "namespace", "n", "", "only workloads of this namespace")
-	flags.BoolVarP(&all, "all-namespaces", "A", false, "workloads of all namespaces, which is the default")
+	allNamespaces(command, "workloads", &namespace)
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `workload.placement.spot_actual < workload.placement.spot_wanted`)
