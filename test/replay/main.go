@@ -28,6 +28,7 @@ func run() error {
 	notice := flag.Int64("notice", 0, "seconds of notice; read with -start only")
 	leave := flag.Bool("leave-out", true, "replay with each zone, and each third of the days, left out")
 	prices := flag.Bool("prices", true, "count prices over time where the traces have them")
+	aged := flag.Bool("ages", false, "replay our policy at several availabilities as well, as it is and with the ages of all zones known")
 	plots := flag.String("plots", filepath.Join("build", "replay"), "folder for plots over time; empty: none")
 	generate := flag.String("generate", "", "write a synthetic trace into this folder, and replay nothing")
 	made := replay.Made{Regions: 3, Zones: 3, Most: 4, Days: 30}
@@ -58,6 +59,9 @@ func run() error {
 				if _, err := Draw(*plots, t, s, curves); err != nil {
 					return err
 				}
+			}
+			if *aged {
+				rows = append(rows, replay.Aged(t, s)...)
 			}
 			if *leave {
 				rows = append(rows, replay.LeaveOut(t, s)...)

@@ -4,10 +4,12 @@ import "github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 
 // ours is fleet.Plan: every zone is a member, and every region a failure domain.
 type ours struct {
-	extra    int
-	observer *observer
-	tier     fleet.Tier
-	index    map[string]int
+	extra        int
+	availability float64 // zero: the default
+	ages         *ages   // nil: what a hub can see
+	observer     *observer
+	tier         fleet.Tier
+	index        map[string]int
 }
 
 // Act implements Policy.
@@ -21,7 +23,12 @@ func (o *ours) Act(w *World) int64 {
 		}
 	}
 	o.observer.observe(w)
-	result := fleet.Plan(o.observer.fleet(w), o.placement(w), at(w.Now))
+	f := o.observer.fleet(w)
+	if o.ages != nil {
+		o.ages.look(w)
+		o.ages.tell(w, f)
+	}
+	result := fleet.Plan(f, o.placement(w), at(w.Now))
 	for _, m := range result.Moves {
 		zone, spot := o.index[m.Member], m.Capacity == fleet.Spot
 		for range m.By {
@@ -39,7 +46,7 @@ func (o *ours) Act(w *World) int64 {
 
 func (o *ours) placement(w *World) *fleet.Placement {
 	p := &fleet.Placement{Name: "replay/service", Policy: fleet.Policy{
-		Replicas: w.Replicas, SpotPercentage: 100, ExtraSpot: o.extra, Tiers: []fleet.Tier{o.tier}, Pace: fleet.Pace{Moves: w.Replicas},
+		Replicas: w.Replicas, SpotPercentage: 100, ExtraSpot: o.extra, Availability: o.availability, Tiers: []fleet.Tier{o.tier}, Pace: fleet.Pace{Moves: w.Replicas},
 	}}
 	for i, z := range w.Trace.Zones {
 		p.Running = append(p.Running, fleet.Running{Member: z.Name, Spot: countOf(w, i, true), OnDemand: countOf(w, i, false)})
