@@ -34,7 +34,7 @@ func NewMetrics(registerer prometheus.Registerer, workloads int, reservations fu
 		}, []string{"member"}),
 		urgent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "replacements_total",
-			Help: "Pods evicted or released because their node is being terminated (interruption) or is at risk of it (advisory), or because the capacity type they wait for has no room (drought).",
+			Help: "Pods evicted or released because their node is being terminated (interruption) or is at risk of it (advisory), or because the capacity type they wait for has insufficient capacity (insufficient-capacity).",
 		}, []string{"member", "for"}),
 		undecided: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "pods_undecided_total",
