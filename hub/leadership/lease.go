@@ -177,12 +177,15 @@ func (w *watchedLock) take() error {
 func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(resourcelock.LeaderElectionRecord) error) error {
 	renewal, since := w.term.stamp()
 	record.RenewTime = metav1.NewTime(renewal)
+	if record.HolderIdentity == w.term.identity {
+		w.term.sending(record)
+	}
 	if err := send(record); err != nil {
 		return err
 	}
 	w.holder = record.HolderIdentity
 	if record.HolderIdentity == w.term.identity {
-		w.term.renewed(since, renewal, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
+		w.term.renewed(since, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 	now := began
 	owner.now = func() time.Time { return now }
 	_, since := owner.stamp()
-	owner.renewed(since, since, 15*time.Second, 0)
+	owner.renewed(since, 15*time.Second, 0)
 	if err := owner.MayWrite("m"); err != nil {
 		t.Fatal(err)
 	}
@@ -244,20 +244,20 @@ func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.
 			return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.NewTime(renewed)}
 		}
 		first, second := newTerm("first", testMargin), newTerm("second", testMargin)
-		first.renewed(began, began, duration, 0)
+		first.renewed(began, duration, 0)
 		second.saw(lease("first", began), true)
 
 		at(time.Second) // the Lease is deleted, and the second replica creates one
 		second.vanished()
 		second.created(duration)
-		second.renewed(time.Now(), time.Now(), duration, 0)
+		second.renewed(time.Now(), duration, 0)
 		at(7900 * time.Millisecond)
-		second.renewed(time.Now(), time.Now(), duration, 0)
+		second.renewed(time.Now(), duration, 0)
 
 		at(8 * time.Second) // that one is deleted, and the first replica creates its own again
 		first.vanished()
 		first.created(duration)
-		first.renewed(time.Now(), time.Now(), duration, 0)
+		first.renewed(time.Now(), duration, 0)
 		if !first.MineAny() {
 			t.Error("nobody else can act yet, and the first owner does not go on")
 		}
@@ -276,7 +276,7 @@ func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.
 			t.Error("the second replica never acts: this shows nothing")
 		}
 		at(19 * time.Second)
-		first.renewed(time.Now(), time.Now(), duration, 0)
+		first.renewed(time.Now(), duration, 0)
 		at(24 * time.Second)
 		if !first.MineAny() {
 			t.Error("the first owner has waited for a whole tenure, and does not act")

@@ -145,7 +145,7 @@ func TestNewsFromBeforeTheTakeoverDoNotStopTheOwner(t *testing.T) {
 	now := time.Now()
 	owner := newTerm("b_id/10.0.0.2:1", time.Second)
 	owner.now = func() time.Time { return now }
-	owner.renewed(now, now, 15*time.Second, 4)
+	owner.renewed(now, 15*time.Second, 4)
 	record := func(holder string, transitions int) resourcelock.LeaderElectionRecord {
 		return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.NewTime(now), LeaderTransitions: transitions}
 	}
@@ -165,12 +165,12 @@ func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTenure(t 
 	owner := newTerm("a_id/10.0.0.1:1", 0)
 	owner.now = func() time.Time { return now }
 	first, since := owner.stamp()
-	owner.renewed(since, since, 15*time.Second, 0)
+	owner.renewed(since, 15*time.Second, 0)
 	until, _ := owner.Mine("m")
 
 	now = now.Add(900 * time.Millisecond)
 	again, since := owner.stamp()
-	owner.renewed(since, since, 15*time.Second, 0)
+	owner.renewed(since, 15*time.Second, 0)
 	if after, _ := owner.Mine("m"); !again.Equal(first) || !after.Equal(until) {
 		t.Errorf("renewed at %s and %s: the tenure went from %s to %s", first, again, until, after)
 	}

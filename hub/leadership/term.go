@@ -24,18 +24,21 @@ type term struct {
 	mu          sync.Mutex
 	stamped     time.Time     // the renewal time that we last wrote, in whole seconds
 	stampedAt   time.Time     // when it was first sent
-	confirmed   time.Time     // the renewal time of our last write that was answered
+	sent        mark          // what we last wrote, answered or not, unless another record was seen since
+	confirmed   mark          // what we last wrote and was answered; as sent
 	deadline    time.Time     // of our holding; zero: we do not hold the Lease
 	resumes     time.Time     // the deadline of a holding that ended because the Lease was deleted; until then nobody else acts
 	transitions int           // of the record last seen or written
 	holder      string        // identity in the record last seen
 	renewal     time.Time     // in the record last seen, by the holder's clock
+	shown       mark          // of the record last seen
 	seen        bool          // a record, since the Lease was last found to be gone
 	used        bool          // somebody held the Lease at some time
 	duration    time.Duration // the longest that was seen
 	until       time.Time     // when the holder's term ends, as far as was seen
 	vacated     time.Time     // when the holder was first seen to be nobody
 	notBefore   time.Time     // when the last term of another replica ends that it did not give up itself
+	read        time.Time     // when the Lease was last read, or written by us
 	heldAt      time.Time     // when the Lease was last known to be held, by whomever
 	gap         time.Duration // for how long it was not known to be held before our holding began; negative: it never was
 	changed     notify.Wake
@@ -69,12 +72,29 @@ func (t *term) stamp() (renewal, since time.Time) {
 	return second, now
 }
 
+// mark is what two records of different writers do not share: seconds alone do, where a clock is wrong.
+type mark struct {
+	renewed, acquired int64 // in microseconds, as a Lease has them
+	transitions       int
+}
+
+func markOf(r resourcelock.LeaderElectionRecord) mark {
+	return mark{renewed: r.RenewTime.UnixMicro(), acquired: r.AcquireTime.UnixMicro(), transitions: r.LeaderTransitions}
+}
+
+// sending notes a record with our name that is about to be sent.
+func (t *term) sending(r resourcelock.LeaderElectionRecord) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent = markOf(r)
+}
+
 // renewed notes that the Lease was written with our name in it, in a way that others can have seen no earlier than sent.
-func (t *term) renewed(sent, renewal time.Time, duration time.Duration, transitions int) {
+func (t *term) renewed(sent time.Time, duration time.Duration, transitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holds(t.now())
-	t.deadline, t.transitions, t.confirmed = sent.Add(duration), transitions, renewal
+	t.deadline, t.transitions, t.confirmed, t.read = sent.Add(duration), transitions, t.sent, t.now()
 	t.holder, t.until, t.duration, t.used = t.identity, t.deadline, max(duration, t.duration), true
 	t.signal()
 }
@@ -131,6 +151,9 @@ func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	if !newest && t.isOld(r) {
 		return
 	}
+	if newest {
+		defer t.readAgain()
+	}
 	if r.HolderIdentity == t.identity {
 		t.sawOurs(r, newest)
 		return
@@ -144,11 +167,30 @@ func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	t.deadline, t.resumes = time.Time{}, time.Time{} // somebody has taken the Lease from us, by hand if it was too early
 	if !t.seen || r.HolderIdentity != t.holder || !r.RenewTime.Time.Equal(t.renewal) {
 		t.until, t.notBefore = t.termOf(r)
+		t.sent, t.confirmed = mark{}, mark{} // should they come back, then from a backup
 	}
-	t.holder, t.renewal, t.transitions = r.HolderIdentity, r.RenewTime.Time, r.LeaderTransitions
+	t.holder, t.renewal, t.transitions, t.shown = r.HolderIdentity, r.RenewTime.Time, r.LeaderTransitions, markOf(r)
 	t.duration, t.used = max(seconds(r.LeaseDurationSeconds), t.duration), true
 	t.seen = true
 	t.signal()
+}
+
+// unreadDurations is for how many lease durations a replica has not read the Lease when it no longer trusts what it finds: the record
+// may come from a backup of the hub cluster, taken since and restored at once, and another replica may have acted in between.
+const unreadDurations = 4
+
+// readAgain notes that the Lease was read.
+func (t *term) readAgain() {
+	now := t.now()
+	if !t.read.IsZero() && elapsed(t.read, now) >= unreadDurations*t.duration {
+		t.notBefore = later(t.notBefore, now.Add(t.duration))
+	}
+	t.read = now
+}
+
+// elapsed returns the time between two readings of both clocks: the longer one, see [term].
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
 // isOld reports whether a record is from before what is known.
@@ -162,10 +204,10 @@ func (t *term) isOld(r resourcelock.LeaderElectionRecord) bool {
 func (t *term) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
 	now, renewal := t.now(), r.RenewTime.Time
 	acts := !t.deadline.IsZero() && !passed(now, t.deadline)
-	if acts || !newest || renewal.Equal(t.stamped) || renewal.Equal(t.confirmed) || renewal.Equal(t.renewal) {
+	if m := markOf(r); acts || !newest || m == t.sent || m == t.confirmed || m == t.shown {
 		return
 	}
-	t.renewal, t.used = renewal, true
+	t.renewal, t.shown, t.used = renewal, markOf(r), true
 	t.notBefore = now.Add(max(seconds(r.LeaseDurationSeconds), t.duration))
 }
 

@@ -16,7 +16,7 @@ func TestSubscribersAskAgainAfterEachRenewal(t *testing.T) {
 		defer cancel()
 		asked := 0
 		owner.Subscribe(func() { asked++ })
-		renew := func() { owner.renewed(time.Now(), time.Now(), 5*time.Second, 1) }
+		renew := func() { owner.renewed(time.Now(), 5*time.Second, 1) }
 		renew()
 		go owner.follow(ctx)
 		synctest.Wait()
