@@ -17,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
@@ -71,9 +72,10 @@ type Hub struct {
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
-	gates  gates
-	events *eventLog
-	tasks  []task
+	gates   gates
+	events  *eventLog
+	batches *api.Batches // of both sides of the API
+	tasks   []task
 }
 
 // ownership is what the composition needs of one.
@@ -108,7 +110,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}, events: newEventLog()}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), batches: api.NewBatches(), bundles: bundles{}, events: newEventLog()}
 	for _, option := range options {
 		option(h)
 	}

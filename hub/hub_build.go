@@ -201,7 +201,7 @@ func (h *Hub) backend() api.Backend {
 		checkSteerBy: func(value string) error { return h.engine.CheckSteerBy(value) },
 		namespace:    h.config.Hub.RegistrationNamespace,
 	}
-	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.events.journal}
+	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.events.journal, Batches: h.batches}
 	if h.config.Fleet.Enabled {
 		backend.Fleet = fleetPlacements{h}
 	}

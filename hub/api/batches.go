@@ -22,8 +22,8 @@ const (
 	namedFor, maxNamed = 10 * time.Minute, 4096
 )
 
-// batches are the orders of many keys that this replica has accepted.
-type batches struct {
+// Batches are the orders of many keys that this replica has accepted, on either side. Safe for concurrent use.
+type Batches struct {
 	places *limits.Places
 	named  *cache.Cache[batchName, *plimsollv1.RequeueMatchingResponse]
 
@@ -56,8 +56,9 @@ type batch struct {
 	message   string
 }
 
-func newBatches() *batches {
-	return &batches{places: limits.NewPlaces(maxBatches), named: cache.New[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+// NewBatches are none yet.
+func NewBatches() *Batches {
+	return &Batches{places: limits.NewPlaces(maxBatches), named: cache.New[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
 }
 
 // newBatch is an order that is not remembered yet, and the context in which it is worked off.
@@ -75,7 +76,7 @@ func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingReque
 }
 
 // add remembers an order, and forgets the oldest that is final when there are too many.
-func (bs *batches) add(b *batch) {
+func (bs *Batches) add(b *batch) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.all = append(bs.all, b)
@@ -88,7 +89,7 @@ func (bs *batches) add(b *batch) {
 }
 
 // find returns an order of a member; nil: there is none (any more).
-func (bs *batches) find(id operationID) *batch {
+func (bs *Batches) find(id operationID) *batch {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	i := slices.IndexFunc(bs.all, func(b *batch) bool {
@@ -101,7 +102,7 @@ func (bs *batches) find(id operationID) *batch {
 }
 
 // in are the orders of a member.
-func (bs *batches) in(member string) (found []*batch) {
+func (bs *Batches) in(member string) (found []*batch) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	for _, b := range bs.all {

@@ -61,6 +61,7 @@ type replica struct {
 	calls      atomic.Int64  // that reached the backend
 	orderedBy  []string
 	journal    *journal.Journal
+	batches    *Batches
 	version    atomic.Uint64     // see Version
 	shut       map[string]string // members that do not answer, and why
 	scanned    func()            // called before a scan of the ledger; nil: nothing is
@@ -81,11 +82,11 @@ func (f *fleet) replica(t testing.TB, address string) *replica {
 	r := &replica{
 		fleet: f, address: address, stop: stop,
 		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
-		operations: map[string]reconcile.Operation{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), shut: map[string]string{},
+		operations: map[string]reconcile.Operation{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), batches: NewBatches(), shut: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
-		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r},
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r}, batches: r.batches,
 		gate: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), stopping: stopping, log: log,
 	}
 	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
@@ -148,7 +149,7 @@ func (hungConn) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOp
 }
 
 func (r *replica) backend() Backend {
-	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r, Events: r.journal, Fleet: fleetLists{r}}
+	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r, Events: r.journal, Batches: r.batches, Fleet: fleetLists{r}}
 }
 
 // enter counts a call of the backend.

@@ -22,7 +22,7 @@ type objectService struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	*core
 	feed    *feed[*plimsollv1.ObjectState]
-	batches *batches
+	batches *Batches
 }
 
 // GetObjectState implements [plimsollv1.ObjectServiceServer].

@@ -21,6 +21,9 @@ type Backend struct {
 	Events    Events
 	// Fleet is nil where fleet placement is off.
 	Fleet Fleet
+	// Batches are the RequeueMatching orders of this replica. Both of its sides must have the same, or a retry by way of another replica
+	// orders twice. Nil: the side has its own.
+	Batches *Batches
 }
 
 // Options of the public side, see [New].

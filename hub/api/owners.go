@@ -26,8 +26,9 @@ type core struct {
 	objects   Objects
 	ownership Ownership
 	events    Events
-	fleet     Fleet // nil: fleet placement is off
-	peers     Peers // nil: another replica asks, and nothing is passed on any further
+	fleet     Fleet    // nil: fleet placement is off
+	batches   *Batches // nil: the services have their own
+	peers     Peers    // nil: another replica asks, and nothing is passed on any further
 	gate      access
 	filters   *limits.Budgets // what filters of callers may cost here
 	timeout   time.Duration   // for one answer of another replica

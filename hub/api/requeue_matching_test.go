@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,29 @@ func TestWhatMatchesIsOrderedInAllMembersOnceForEachName(t *testing.T) {
 	}
 	if log := s.log.String(); !strings.Contains(log, `"msg":"API order"`) || !strings.Contains(log, `"request_id":"again-1"`) {
 		t.Error("the order is not in the log")
+	}
+}
+
+// Whoever retries may reach another replica: of a member that is its own, or not.
+func TestAnOrderIsRepeatedByWayOfAnotherReplicaWithoutHarm(t *testing.T) {
+	first, second := failing(t)
+	request := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", PerSecond: 1000, RequestId: "again"}
+	var operations []string
+	for i, s := range []*served{serve(t, first, nil), serve(t, second, nil)} {
+		answer, err := s.objects().RequeueMatching(as(t, "admin"), request)
+		if err != nil || answer.GetMatched() != 15 || answer.GetNothingOrdered() != (i > 0) {
+			t.Errorf("replica %d: %v, %v", i, answer, err)
+		}
+		slices.Sort(answer.Operations)
+		if i > 0 && !slices.Equal(operations, answer.GetOperations()) {
+			t.Errorf("the operations are %v, and were %v", answer.GetOperations(), operations)
+		}
+		operations = answer.GetOperations()
+		for _, id := range operations {
+			if _, err := s.objects().GetOperation(as(t, "admin"), &plimsollv1.GetOperationRequest{Operation: id}); err != nil {
+				t.Errorf("replica %d: %v", i, err)
+			}
+		}
 	}
 }
 

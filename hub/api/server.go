@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -59,7 +60,7 @@ func New(options Options) (*Server, error) {
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
-		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet,
+		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet, batches: o.Batches,
 		peers: o.Peers, gate: gate, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	paces := limits.NewPace(o.CallsPerSecond)
@@ -207,7 +208,7 @@ type services struct {
 }
 
 func newServices(c *core) *services {
-	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: newBatches()},
+	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: cmp.Or(c.batches, NewBatches())},
 		events: &eventService{core: c}, fleet: newFleetService(c)}
 	s.clusters.feed = newClusterFeed(s.clusters)
 	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
