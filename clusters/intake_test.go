@@ -177,7 +177,7 @@ func TestAPodOfAVerySmallQuantityCostsNothing(t *testing.T) {
 		g.Expect(ok).To(BeTrue())
 		g.Expect(member.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "c"}, &corev1.Pod{})).To(Succeed())
 		g.Expect(member.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "a"}, &corev1.Pod{})).To(Succeed())
-	}, "20s").Should(Succeed())
+	}, "2m").Should(Succeed())
 }
 
 func TestWhatAKindHeldIsGivenBackWhenItIsLost(t *testing.T) {
@@ -223,7 +223,7 @@ func TestPodsThatComeAndGoFillNothing(t *testing.T) {
 			return fmt.Errorf("not there yet")
 		}
 		return member.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "d", Name: "last"}, &corev1.Pod{})
-	}, "20s").Should(Succeed())
+	}, "2m").Should(Succeed())
 	f.g.Expect(sent.Load()).To(Equal(int64(1)))
 	f.g.Expect(f.state("bad")()).To(Equal("Ready/Ready"))
 }

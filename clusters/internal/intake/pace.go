@@ -20,7 +20,7 @@ const (
 	eventBurst = 20
 	// eventShare is the rate that a member has however busy the processors are, eventStep what it gets more after an eventPeriod
 	// in which they were free, and wakeUp how long after its time a goroutine may run that waited, if they are.
-	eventShare  = 250
+	eventShare  = 500
 	eventStep   = 50
 	eventPeriod = 100 * time.Millisecond
 	wakeUp      = 2 * time.Millisecond // timers of an idle process are up to 1 ms late

@@ -121,7 +121,7 @@ reconciled anyway.`,
   plimsoll cancel w.prod-eu.1
 
   # Cancel all that are pending
-  plimsoll get operations --filter 'operation.state == "PENDING"' -o name | xargs plimsoll cancel`,
+  plimsoll get operations --filter 'operation.state == "PENDING"' -o name | xargs -r plimsoll cancel`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, errors.New("missing: OPERATION"))
