@@ -23,7 +23,7 @@ func (r *replica) services(gate auth.Authorizer) *services {
 	log := slog.New(slog.DiscardHandler)
 	return newServices(&core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
-		gate: access{authorizer: gate, log: log}, timeout: time.Second, stopping: context.Background(), log: log,
+		gate: access{authorizer: gate, log: log}, timeout: time.Minute, stopping: context.Background(), log: log,
 	})
 }
 
