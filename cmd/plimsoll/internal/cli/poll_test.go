@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestWhatHasNoWatchIsListedAgainAndItsChangesArePrinted(t *testing.T) {
 		}
 		p := polled[*plimsollv1.Controller]{env: Environment{Out: &printed, Err: &warned}, out: out, kind: "controller", read: answers.read, name: controllerName}
 		p.line = func(c *plimsollv1.Controller) string {
-			return c.GetCluster() + "/" + c.GetName() + " " + string(rune('0'+c.GetQueued()))
+			return fmt.Sprintf("%s/%s %d", c.GetCluster(), c.GetName(), c.GetQueued())
 		}
 		if err := p.follow(t.Context(), time.Microsecond); !errors.Is(err, errNoMore) {
 			t.Errorf("%s: %v", format, err)
