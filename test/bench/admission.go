@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/partner"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -77,8 +79,8 @@ func (b *bench) admission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.note("admission at a steady %.0f/s on the same connections, counted from when each call was due: p50 %.2f ms, p99 %.2f ms",
-		paced.perSecond(), milliseconds(quantile(paced.latencies, 0.5)), milliseconds(quantile(paced.latencies, 0.99)))
+	b.report.Note("admission at a steady %.0f/s on the same connections, counted from when each call was due: p50 %.2f ms, p99 %.2f ms",
+		paced.perSecond(), figures.Milliseconds(figures.Quantile(paced.latencies, 0.5)), figures.Milliseconds(figures.Quantile(paced.latencies, 0.99)))
 	return b.compare(ctx, recorded, owners, result)
 }
 
@@ -172,13 +174,13 @@ func loadWith(ctx context.Context, target *url.URL, bundle []byte, recorded *rec
 
 // compare notes the figures, and those of the bare handler in the same minute on the same machine.
 func (b *bench) compare(ctx context.Context, recorded *recording, owners []*appsv1.ReplicaSet, result *loadResult) error {
-	handler, err := startPartner(ctx, bareCommand, struct{}{})
+	handler, err := partner.Start(ctx, bareCommand, struct{}{})
 	if err != nil {
 		return err
 	}
-	defer handler.end()
+	defer handler.End()
 	var serves bareReport
-	if err := handler.next(&serves); err != nil {
+	if err := handler.Next(&serves); err != nil {
 		return err
 	}
 	target, err := url.Parse(serves.URL)
@@ -190,13 +192,13 @@ func (b *bench) compare(ctx context.Context, recorded *recording, owners []*apps
 	if err != nil {
 		return err
 	}
-	p99, bareP99 := quantile(result.latencies, 0.99), quantile(least.latencies, 0.99)
-	b.report.record("admission-rps", result.perSecond())
-	b.report.record("admission-p99-ms", milliseconds(p99))
-	b.report.record("admission-rps-ratio", result.perSecond()/least.perSecond())
-	b.report.record("admission-p99-ratio", float64(p99)/float64(bareP99))
-	b.report.note("admission: %d answers checked, body %d bytes, p50 %.2f ms, max %.2f ms", len(result.answers), len(recorded.body),
-		milliseconds(quantile(result.latencies, 0.5)), milliseconds(result.latencies[len(result.latencies)-1]))
-	b.report.note("a bare TLS handler with the same calls: %.0f/s, p99 %.2f ms", least.perSecond(), milliseconds(bareP99))
+	p99, bareP99 := figures.Quantile(result.latencies, 0.99), figures.Quantile(least.latencies, 0.99)
+	b.report.Record("admission-rps", result.perSecond())
+	b.report.Record("admission-p99-ms", figures.Milliseconds(p99))
+	b.report.Record("admission-rps-ratio", result.perSecond()/least.perSecond())
+	b.report.Record("admission-p99-ratio", float64(p99)/float64(bareP99))
+	b.report.Note("admission: %d answers checked, body %d bytes, p50 %.2f ms, max %.2f ms", len(result.answers), len(recorded.body),
+		figures.Milliseconds(figures.Quantile(result.latencies, 0.5)), figures.Milliseconds(result.latencies[len(result.latencies)-1]))
+	b.report.Note("a bare TLS handler with the same calls: %.0f/s, p99 %.2f ms", least.perSecond(), figures.Milliseconds(bareP99))
 	return nil
 }

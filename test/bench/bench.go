@@ -10,13 +10,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
 // bench is what all runs share.
 type bench struct {
 	fleet  *fleet.Fleet // nil until a run needs it
-	report *report
+	report *figures.Report
 	begun  time.Time
 	// members are how many are simulated.
 	members int
@@ -31,7 +32,7 @@ type bench struct {
 	hostilities []string
 }
 
-func newBench() *bench { return &bench{report: newReport(), begun: time.Now(), members: manyMembers} }
+func newBench() *bench { return &bench{report: figures.New(), begun: time.Now(), members: manyMembers} }
 
 // startFleet starts the clusters and registers the members.
 func (b *bench) startFleet(ctx context.Context) error {
@@ -165,4 +166,14 @@ func (b *bench) eachMember(ctx context.Context, do func(ctx context.Context, m *
 		group.Go(func() error { return do(ctx, m) })
 	}
 	return group.Wait()
+}
+
+// pause waits for d. It returns ctx's error if that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

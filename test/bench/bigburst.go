@@ -61,8 +61,8 @@ func (b *bench) bigBurst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("big-burst-mix-error", float64(wrong.mixError))
-	b.report.record("big-burst-evictions", float64(evictions))
+	b.report.Record("big-burst-mix-error", float64(wrong.mixError))
+	b.report.Record("big-burst-evictions", float64(evictions))
 	return b.discardAll(ctx, workloads)
 }
 

@@ -44,8 +44,8 @@ func (b *bench) burst(ctx context.Context) error {
 			return err
 		}
 	}
-	b.report.record("burst-mix-error", float64(wrong.mixError))
-	b.report.record("burst-evictions", float64(wrong.evictions))
+	b.report.Record("burst-mix-error", float64(wrong.mixError))
+	b.report.Record("burst-evictions", float64(wrong.evictions))
 	return b.noteUnplaced(ctx)
 }
 
@@ -57,7 +57,7 @@ func (b *bench) noteUnplaced(ctx context.Context) error {
 	}
 	for _, sample := range samples["plimsoll_admissions_total"] {
 		if sample.Value > 0 && !sample.Has("outcome", "spot") && !sample.Has("outcome", "on_demand") {
-			b.report.note("burst: %.0f pods were admitted without a decision: %s", sample.Value, sample.Labels)
+			b.report.Note("burst: %.0f pods were admitted without a decision: %s", sample.Value, sample.Labels)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (b *bench) churn(ctx context.Context) error {
 	for _, n := range breaks {
 		sum += n
 	}
-	b.report.record("churn-floor-breaks", float64(sum))
+	b.report.Record("churn-floor-breaks", float64(sum))
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (b *bench) churnOne(ctx context.Context, m *fleet.Member, percent, floor in
 	for _, sentence := range verdict.Breaks {
 		b.logf("%s: floor of %d broken: %s", w, floor, sentence)
 	}
-	b.report.note("churn, floor %d: %d pods evicted by us and %d by the hub, %d creations refused; all replicas ready at %d times, then at least %d on-demand; at most %d pods without a slot",
+	b.report.Note("churn, floor %d: %d pods evicted by us and %d by the hub, %d creations refused; all replicas ready at %d times, then at least %d on-demand; at most %d pods without a slot",
 		floor, churn.Evictions, verdict.ByHub, verdict.Refused, verdict.Whole, verdict.Lowest, verdict.Unplaced)
 	return len(verdict.Breaks), discard(ctx, w)
 }

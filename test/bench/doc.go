@@ -8,7 +8,10 @@
 //	make bench
 //	build/bin/bench -run burst,admission
 //
-// Where to look: main.go for the order of things, report.go for the entries and their targets, then a file for each run:
-// api.go (with api_backend.go behind it, api_process.go as what it runs, api_calls.go and api_paced.go in a process of their own before it, and api_requeue.go with the real queue), image.go, gitops.go, page.go (in Chromium), e2e.go (in containers), karpenter.go, burst.go, scale.go, memory.go, policy.go, churn.go, webapp.go,
-// fleetrun.go (with fleetworkload.go), hostile.go (with hostile_site.go, hostile_apart.go, the hub to compare with, hostile_judge.go and hostile_logins.go), events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, loadapart.go to send it from a process of its own, and bare.go to compare with; apart.go runs such processes).
+// Where to look: main.go for the order of things, internal/figures for the entries and their targets, then a file for each run:
+// inprocess.go for those that need no cluster (internal/inprocess), image.go, gitops.go, page.go (in Chromium), e2e.go (in containers),
+// karpenter.go, burst.go, scale.go, memory.go, policy.go, churn.go, webapp.go, fleetrun.go (with fleetworkload.go), hostile.go (with
+// hostile_site.go, hostile_apart.go, the hub to compare with, hostile_judge.go and hostile_logins.go), events.go, failover.go, admission.go
+// (with record.go, calls.go and load.go under it, loadapart.go to send it from a process of its own, and bare.go to compare with;
+// internal/partner runs such processes).
 package main

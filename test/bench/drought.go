@@ -49,7 +49,7 @@ func (b *bench) drought(ctx context.Context) error {
 	if err := history.AwaitMix(ctx, fleet.Mix{OnDemand: droughtReplicas, Ready: droughtReplicas}); err != nil {
 		return errors.Join(err, b.giveBack(m, nodes))
 	}
-	b.report.record("drought-covered-s", time.Since(began).Seconds())
+	b.report.Record("drought-covered-s", time.Since(began).Seconds())
 	bound, err := b.awaitProbe(ctx, m, nodes)
 	if err != nil {
 		return err
@@ -57,12 +57,12 @@ func (b *bench) drought(ctx context.Context) error {
 	if err := history.AwaitMix(ctx, fleet.Mix{Spot: droughtReplicas, Ready: droughtReplicas}); err != nil {
 		return err
 	}
-	b.report.record("drought-return-s", time.Since(bound).Seconds())
+	b.report.Record("drought-return-s", time.Since(bound).Seconds())
 	evicted, err := readyThatLeft(history, taken, bound)
 	if err != nil {
 		return err
 	}
-	b.report.record("drought-ready-evictions", float64(evicted))
+	b.report.Record("drought-ready-evictions", float64(evicted))
 	return discard(ctx, w)
 }
 

@@ -15,7 +15,7 @@ import (
 // other one does. It needs a Docker engine; without one nothing is measured.
 func (b *bench) e2eFailover(ctx context.Context) (err error) {
 	if err := e2e.EngineReady(ctx); errors.Is(err, e2e.ErrNoDocker) {
-		b.report.note("e2e was not measured: %v", err)
+		b.report.Note("e2e was not measured: %v", err)
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "plimsoll-e2e-")
@@ -65,10 +65,10 @@ func (b *bench) e2eFailover(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.report.record("e2e-failover-s", taken.Seconds())
-	b.report.record("e2e-floor-breaks", float64(len(after.FloorBreaks)))
-	b.report.record("e2e-double-writes", float64(len(after.DoubleWrites)))
-	b.report.note("e2e: %d changes were acknowledged before the kill and %d after it; all members converged %.1f s after the load stopped; %s",
+	b.report.Record("e2e-failover-s", taken.Seconds())
+	b.report.Record("e2e-floor-breaks", float64(len(after.FloorBreaks)))
+	b.report.Record("e2e-double-writes", float64(len(after.DoubleWrites)))
+	b.report.Note("e2e: %d changes were acknowledged before the kill and %d after it; all members converged %.1f s after the load stopped; %s",
 		before.Changes, after.Changes-before.Changes, converged.Seconds(), after)
 	return after.Err()
 }

@@ -43,6 +43,6 @@ func (b *bench) escapes(ctx context.Context) error {
 		}
 	}
 	b.logf("%d of %d escapes worked", worked, len(became))
-	b.report.record("hostile-escapes", float64(worked))
+	b.report.Record("hostile-escapes", float64(worked))
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -63,9 +64,9 @@ func (b *bench) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("event-to-reconcile-p99-ms", milliseconds(quantile(delays, 0.99)))
-	b.report.note("event to reconcile: %d of the writes, p50 %.2f ms, p99 %.2f ms, max %.2f ms; of that in the hub's queue p99 at most %g ms", len(delays),
-		milliseconds(quantile(delays, 0.5)), milliseconds(quantile(delays, 0.99)), milliseconds(delays[len(delays)-1]),
+	b.report.Record("event-to-reconcile-p99-ms", figures.Milliseconds(figures.Quantile(delays, 0.99)))
+	b.report.Note("event to reconcile: %d of the writes, p50 %.2f ms, p99 %.2f ms, max %.2f ms; of that in the hub's queue p99 at most %g ms", len(delays),
+		figures.Milliseconds(figures.Quantile(delays, 0.5)), figures.Milliseconds(figures.Quantile(delays, 0.99)), figures.Milliseconds(delays[len(delays)-1]),
 		1000*fleet.Quantile(samples["plimsoll_queue_wait_seconds_bucket"], 0.99, func(s fleet.Sample) bool { return s.Has("priority", "changed") }))
 	return nil
 }
@@ -112,7 +113,7 @@ func (b *bench) measureEvents(ctx context.Context, api *fleet.API, targets []*ta
 	if err != nil {
 		return nil, err
 	}
-	b.report.note("event to reconcile: %.0f writes a second; the machine, with API servers and load, was %.0f %% busy",
+	b.report.Note("event to reconcile: %.0f writes a second; the machine, with API servers and load, was %.0f %% busy",
 		eventRate*(eventWarmup+eventSeconds)/time.Since(begun).Seconds(), after.busySince(before))
 	return eventDelays(targets, marks)
 }
@@ -261,10 +262,3 @@ func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark) ([]time.D
 	slices.Sort(delays)
 	return delays, nil
 }
-
-// quantile of values that are sorted.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
-}
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }

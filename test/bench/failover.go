@@ -160,8 +160,8 @@ func (b *bench) failoverFigures(workloads []*fleet.Workload, killed, taken time.
 	if written.IsZero() {
 		return errors.New("the other replica wrote nothing")
 	}
-	b.report.record("failover-s", taken.Sub(killed).Seconds())
-	b.report.record("failover-lists", float64(lists))
-	b.report.note("failover: first reconcile seen after %.1f s, first write after %.1f s", taken.Sub(killed).Seconds(), written.Sub(killed).Seconds())
+	b.report.Record("failover-s", taken.Sub(killed).Seconds())
+	b.report.Record("failover-lists", float64(lists))
+	b.report.Note("failover: first reconcile seen after %.1f s, first write after %.1f s", taken.Sub(killed).Seconds(), written.Sub(killed).Seconds())
 	return nil
 }

@@ -71,7 +71,7 @@ func (b *bench) fleetScale(ctx context.Context, w *fleetWorkload) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("fleet-scale-evictions", float64(len(evicted)))
+	b.report.Record("fleet-scale-evictions", float64(len(evicted)))
 	if err := w.scale(ctx, fleetReplicas); err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (b *bench) fleetRest(ctx context.Context, w *fleetWorkload) error {
 			return err
 		}
 		for _, write := range found {
-			b.report.note("fleet at rest: cluster %s: %s %s/%s of %s/%s", c.Name(), write.Verb, write.Resource, write.Subresource, write.Namespace, write.Name)
+			b.report.Note("fleet at rest: cluster %s: %s %s/%s of %s/%s", c.Name(), write.Verb, write.Resource, write.Subresource, write.Namespace, write.Name)
 		}
 		writes += len(found)
 	}
-	b.report.record("fleet-idle-writes", float64(writes))
+	b.report.Record("fleet-idle-writes", float64(writes))
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (b *bench) fleetDrought(ctx context.Context, w *fleetWorkload) error {
 	if err := w.awaitReady(ctx, w.histories); err != nil {
 		return errors.Join(err, b.giveBack(m, nodes))
 	}
-	b.report.record("fleet-drought-covered-s", time.Since(began).Seconds())
+	b.report.Record("fleet-drought-covered-s", time.Since(began).Seconds())
 	spot, onDemand := mixOf(fleetReplicas)
 	err = w.await(ctx, "on-demand to be back at the floor, and none on spot in "+m.Name, func() (bool, fleet.Mix) {
 		all := w.total(w.histories)
@@ -170,7 +170,7 @@ func (b *bench) fleetDrought(ctx context.Context, w *fleetWorkload) error {
 	if err != nil {
 		return errors.Join(err, b.giveBack(m, nodes))
 	}
-	b.report.record("fleet-drought-return-s", time.Since(began).Seconds())
+	b.report.Record("fleet-drought-return-s", time.Since(began).Seconds())
 	given := time.Now()
 	if err := b.giveBack(m, nodes); err != nil {
 		return err
@@ -179,12 +179,12 @@ func (b *bench) fleetDrought(ctx context.Context, w *fleetWorkload) error {
 	if err := errors.Join(err, w.awaitExact(ctx, fleetReplicas)); err != nil {
 		return err
 	}
-	b.report.record("fleet-drought-home-s", time.Since(given).Seconds())
+	b.report.Record("fleet-drought-home-s", time.Since(given).Seconds())
 	evicted, err := w.readyEvicted(marks)
 	for _, pod := range evicted {
-		b.report.note("fleet drought: evicted while it was ready: %s", pod)
+		b.report.Note("fleet drought: evicted while it was ready: %s", pod)
 	}
-	b.report.record("fleet-ready-evictions", float64(len(evicted)))
+	b.report.Record("fleet-ready-evictions", float64(len(evicted)))
 	return err
 }
 
@@ -199,20 +199,20 @@ func (b *bench) fleetLoss(ctx context.Context, w *fleetWorkload) error {
 	if err := errors.Join(err, lost.Proxy.Restore()); err != nil {
 		return err
 	}
-	b.report.record("fleet-loss-covered-s", covered.Seconds())
+	b.report.Record("fleet-loss-covered-s", covered.Seconds())
 	if err := w.awaitExact(ctx, fleetReplicas); err != nil {
 		return err
 	}
-	b.report.record("fleet-loss-return-s", time.Since(back).Seconds())
+	b.report.Record("fleet-loss-return-s", time.Since(back).Seconds())
 	short, err := w.moments(func(all totals) bool { return all.at.After(began) && all.mix.Ready < fleetReplicas })
-	b.report.record("fleet-loss-short", float64(short))
+	b.report.Record("fleet-loss-short", float64(short))
 	return err
 }
 
 // fleetFloors counts the moments with fewer on-demand replicas ready than the floor: no on-demand node was ever taken away.
 func (b *bench) fleetFloors(_ context.Context, w *fleetWorkload) error {
 	breaks, err := w.moments(func(all totals) bool { return all.at.After(w.begun) && all.onDemand < fleetFloor })
-	b.report.record("fleet-floor-breaks", float64(breaks))
+	b.report.Record("fleet-floor-breaks", float64(breaks))
 	return err
 }
 

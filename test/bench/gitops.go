@@ -42,6 +42,6 @@ func (b *bench) gitops(ctx context.Context) (err error) {
 	if err := site.AwaitPlaced(ctx, map[string]int{"staging": 70, "production": 70}); err != nil {
 		return err
 	}
-	b.report.record("gitops-commit-to-placed-s", time.Since(begun).Seconds())
+	b.report.Record("gitops-commit-to-placed-s", time.Since(begun).Seconds())
 	return nil
 }

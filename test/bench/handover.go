@@ -218,8 +218,8 @@ func (b *bench) handoverFigures(workloads []*fleet.Workload, load *admissions, a
 	if created < int(load.sent.Load()) {
 		return fmt.Errorf("%d pods were made, and the audit logs have %d", load.sent.Load(), created)
 	}
-	b.report.record("handover-s", written.Sub(asked).Seconds())
-	b.report.record("handover-lost-admissions", float64(lost))
-	b.report.note("handover: %d of %d admissions were not answered; the other replica wrote %.2f s after the stop was requested", lost, created, written.Sub(asked).Seconds())
+	b.report.Record("handover-s", written.Sub(asked).Seconds())
+	b.report.Record("handover-lost-admissions", float64(lost))
+	b.report.Note("handover: %d of %d admissions were not answered; the other replica wrote %.2f s after the stop was requested", lost, created, written.Sub(asked).Seconds())
 	return nil
 }

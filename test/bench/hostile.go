@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -73,7 +74,7 @@ func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (e
 	if s.here.hub.Ended() {
 		return errors.New("the hub has ended")
 	}
-	b.report.record("hostile-floor-breaks", float64(breaks))
+	b.report.Record("hostile-floor-breaks", float64(breaks))
 	s.judge()
 	return nil
 }
@@ -138,7 +139,7 @@ func (s *hostileSite) try(ctx context.Context, at *seat, hostility fleet.Hostili
 	w.processor, w.load = after.hub-before.hub, after.load-before.load
 	s.windows = append(s.windows, w)
 	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB, processor %5.2f s, hostile %5.2f s", nameOf(w),
-		milliseconds(w.admission), milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds(), w.load.Seconds())
+		figures.Milliseconds(w.admission), figures.Milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds(), w.load.Seconds())
 	return nil
 }
 
@@ -190,7 +191,7 @@ func (s *hostileSite) keepScaling(ctx context.Context, breaks *int) (stop func()
 				continue
 			}
 			*breaks += len(toll.Breaks)
-			s.bench.report.note("hostile: the floor was %d, the fewest on-demand replicas that were ready %d; %d evictions by the hub", hostileFloor, toll.Lowest, toll.ByHub)
+			s.bench.report.Note("hostile: the floor was %d, the fewest on-demand replicas that were ready %d; %d evictions by the hub", hostileFloor, toll.Lowest, toll.ByHub)
 		}
 		return err
 	}
@@ -245,7 +246,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return quantile(delays, 0.99), nil
+	return figures.Quantile(delays, 0.99), nil
 }
 
 // admissions asks the webhook about pods of the good member at a steady rate; p99, from when each call was due.
@@ -258,7 +259,7 @@ func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return quantile(result.latencies, 0.99), nil
+	return figures.Quantile(result.latencies, 0.99), nil
 }
 
 // memory is the most that the hub has resident during a window.

@@ -105,14 +105,14 @@ func (s *hostileSite) judge() {
 			calmAdmission: max(worst.calmAdmission, is.calmAdmission), calmEvents: max(worst.calmEvents, is.calmEvents),
 			processor: max(worst.processor, is.processor),
 		}
-		report.note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f times what it took at the other hub",
+		report.Note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f times what it took at the other hub",
 			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.load)
 	}
-	report.record("hostile-rss-ratio", worst.rss)
-	report.record("hostile-admission-ratio", worst.calmAdmission)
-	report.record("hostile-event-ratio", worst.calmEvents)
-	report.record("hostile-admission-control-ratio", worst.admission)
-	report.record("hostile-event-control-ratio", worst.events)
-	report.record("hostile-processor-percent", 100*worst.processor.Seconds()/(warmup+hostileWindow).Seconds())
-	report.note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
+	report.Record("hostile-rss-ratio", worst.rss)
+	report.Record("hostile-admission-ratio", worst.calmAdmission)
+	report.Record("hostile-event-ratio", worst.calmEvents)
+	report.Record("hostile-admission-control-ratio", worst.admission)
+	report.Record("hostile-event-control-ratio", worst.events)
+	report.Record("hostile-processor-percent", 100*worst.processor.Seconds()/(warmup+hostileWindow).Seconds())
+	report.Note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -74,9 +75,9 @@ func (b *bench) hostileLogins(ctx context.Context) (err error) {
 	if err := flooded.Wait(); err != nil {
 		return err
 	}
-	b.report.record("hostile-logins-failed", float64(failed))
-	b.report.note("hostile logins: %d valid tokens, each of its own, were answered with %v, the slowest in %.0f ms, beside %.0f invalid tokens a second from %d addresses, of which %d were accepted",
-		len(tokens), statuses, milliseconds(slowest), float64(flood.sent.Load())/lasted, strangers, flood.accepted.Load())
+	b.report.Record("hostile-logins-failed", float64(failed))
+	b.report.Note("hostile logins: %d valid tokens, each of its own, were answered with %v, the slowest in %.0f ms, beside %.0f invalid tokens a second from %d addresses, of which %d were accepted",
+		len(tokens), statuses, figures.Milliseconds(slowest), float64(flood.sent.Load())/lasted, strangers, flood.accepted.Load())
 	if flood.accepted.Load() > 0 {
 		return errors.New("a bad token was accepted")
 	}

@@ -71,11 +71,11 @@ func (b *bench) idle(ctx context.Context) error {
 			return err
 		}
 		for _, write := range found {
-			b.report.note("idle: member %s: %s %s of %s/%s", m.Name, write.Verb, write.Resource, write.Namespace, write.Name)
+			b.report.Note("idle: member %s: %s %s of %s/%s", m.Name, write.Verb, write.Resource, write.Namespace, write.Name)
 		}
 		writes += len(found)
 	}
-	b.report.record("idle-writes", float64(writes))
+	b.report.Record("idle-writes", float64(writes))
 	return b.discardAll(ctx, workloads)
 }
 

@@ -27,6 +27,6 @@ func (b *bench) image(ctx context.Context) error {
 		}
 		return err
 	})
-	b.report.record("image-mb", float64(bytes)/1e6)
+	b.report.Record("image-mb", float64(bytes)/1e6)
 	return err
 }

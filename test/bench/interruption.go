@@ -53,7 +53,7 @@ func (b *bench) interruption(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("interruption-replaced-s", replaced.Sub(said).Seconds())
+	b.report.Record("interruption-replaced-s", replaced.Sub(said).Seconds())
 	return errors.Join(m.Cluster.UntaintNodes(ctx, goes.Key, node), discard(ctx, w))
 }
 

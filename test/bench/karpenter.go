@@ -150,9 +150,9 @@ func (k *karpenterBench) flap(ctx context.Context, namespace string) error {
 	for _, made := range outcome.Made {
 		extra = max(extra, made-outcome.Made[0])
 	}
-	k.report.record("karpenter-flap-evictions", float64(outcome.Toll.ByHub))
-	k.report.record("karpenter-flap-extra-nodes", float64(extra))
-	k.report.note("karpenter, flap: nodes made by round %v; %d pods evicted by the hub, %d of them ready", outcome.Made, outcome.Toll.ByHub, outcome.Toll.ReadyByHub)
+	k.report.Record("karpenter-flap-evictions", float64(outcome.Toll.ByHub))
+	k.report.Record("karpenter-flap-extra-nodes", float64(extra))
+	k.report.Note("karpenter, flap: nodes made by round %v; %d pods evicted by the hub, %d of them ready", outcome.Made, outcome.Toll.ByHub, outcome.Toll.ReadyByHub)
 	return nil
 }
 
@@ -253,8 +253,8 @@ func (k *karpenterBench) endure(ctx context.Context, w *fleet.Workload, entry st
 	if err != nil {
 		return err
 	}
-	k.report.record(entry, float64(len(toll.Breaks)))
-	k.report.note("%s: done in %.0f s; %d nodes made and %d removed; %d pods evicted by the hub, %d of them ready; by others %v, whom budgets refused %d times; "+
+	k.report.Record(entry, float64(len(toll.Breaks)))
+	k.report.Note("%s: done in %.0f s; %d nodes made and %d removed; %d pods evicted by the hub, %d of them ready; by others %v, whom budgets refused %d times; "+
 		"at least %d on-demand replicas ready of a floor of %d, including evictions by others", entry, time.Since(begun).Seconds(), made, len(before)+made-len(after),
 		toll.ByHub, toll.ReadyByHub, toll.ByOthers, toll.RefusedToOthers, toll.Lowest, karpenterFloor)
 	return nil

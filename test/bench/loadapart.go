@@ -11,6 +11,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/partner"
 )
 
 // loadCommand is the argument with which this program sends a load and does nothing else.
@@ -44,7 +46,7 @@ func loadApart(ctx context.Context, target *url.URL, bundle []byte, recorded *re
 		order.Owners, order.UIDsAt, order.Calls = append(order.Owners, c.owner), append(order.UIDsAt, c.uidAt), append(order.Calls, c.bytes)
 	}
 	var got loadReport
-	if err := follow(ctx, loadCommand, order, &got); err != nil {
+	if err := partner.Follow(ctx, loadCommand, order, &got); err != nil {
 		return nil, err
 	}
 	if got.Nothing {

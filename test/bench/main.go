@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/inprocess"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -34,11 +36,11 @@ var byDefault = fleet.Settings{}
 
 // runs in their order. Those that want the hub as it is by default share one, so that memory is measured after bursts.
 var runs = []run{
-	{name: "framework", do: (*bench).framework, alone: true},
-	{name: "ledger", do: (*bench).ledger, alone: true},
-	{name: "api", do: (*bench).apiRun, alone: true},
-	{name: "large", do: (*bench).large, alone: true},
-	{name: "fleet-plan", do: (*bench).fleetPlan, alone: true},
+	{name: "framework", do: inProcess(inprocess.Framework), alone: true},
+	{name: "ledger", do: inProcess(inprocess.Ledger), alone: true},
+	{name: "api", do: inProcess(inprocess.API), alone: true},
+	{name: "large", do: inProcess(inprocess.Large), alone: true},
+	{name: "fleet-plan", do: inProcess(inprocess.FleetPlan), alone: true},
 	{name: "image", do: (*bench).image, alone: true},
 	{name: "gitops", do: (*bench).gitops, alone: true},
 	{name: "e2e", do: (*bench).e2eFailover, alone: true},
@@ -65,6 +67,11 @@ var runs = []run{
 	{name: "failover", do: (*bench).failover},
 	{name: "handover", do: (*bench).handover},
 	{name: "admission", do: (*bench).admission},
+}
+
+// partners are what this program does in a process of its own.
+var partners = map[string]func(in io.Reader, out io.Writer) error{
+	bareCommand: serveBare, loadCommand: sendLoad, inprocess.CallCommand: inprocess.Call,
 }
 
 func main() {
@@ -123,7 +130,7 @@ func choose(list string) ([]run, error) {
 // measure does the runs, of hostile only the parts that are named if any are. One that breaks does not keep the others from being measured.
 // The error names the runs that broke and the targets that were missed; logs are kept for the former.
 func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
-	defer func() { err = errors.Join(err, b.close(keep || err != nil), b.report.missed()) }()
+	defer func() { err = errors.Join(err, b.close(keep || err != nil), b.report.Missed()) }()
 	var problems []error
 	for _, r := range chosen {
 		if ctx.Err() != nil {
@@ -135,6 +142,6 @@ func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool
 			problems = append(problems, fmt.Errorf("run %s: %w", r.name, err))
 		}
 	}
-	problems = append(problems, b.report.write(out), b.report.print(os.Stdout), ctx.Err())
+	problems = append(problems, b.report.Write(out), b.report.Print(os.Stdout), ctx.Err())
 	return errors.Join(problems...)
 }

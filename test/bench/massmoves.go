@@ -64,7 +64,7 @@ func (b *bench) massMoves(ctx context.Context) (err error) {
 	if err := awaitMoves(ctx, workloads); err != nil {
 		return err
 	}
-	b.report.record("mass-moves-s", time.Since(began).Seconds())
+	b.report.Record("mass-moves-s", time.Since(began).Seconds())
 	return b.massFigures(ctx, m, hub, mark)
 }
 
@@ -189,8 +189,8 @@ func (b *bench) massFigures(ctx context.Context, m *fleet.Member, hub *fleet.Pro
 	if err != nil {
 		return err
 	}
-	b.report.record("mass-rss-mb", float64(bytes)/1e6)
+	b.report.Record("mass-rss-mb", float64(bytes)/1e6)
 	all := func(fleet.Sample) bool { return true }
-	b.report.record("plan-p99-ms", 1000*fleet.Quantile(samples["plimsoll_plan_seconds_bucket"], 0.99, all))
+	b.report.Record("plan-p99-ms", 1000*fleet.Quantile(samples["plimsoll_plan_seconds_bucket"], 0.99, all))
 	return nil
 }

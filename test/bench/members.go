@@ -201,8 +201,8 @@ func (b *bench) countFaulted(ctx context.Context, c *crowd, what string, took ti
 			asked[kind] += n
 		}
 	}
-	b.report.record(what+"-false-unreachable", wrong)
-	b.report.note("%s of %d simulated members: all ready after %.1f s, the hub takes %.0f MB; requests so far: %v",
+	b.report.Record(what+"-false-unreachable", wrong)
+	b.report.Note("%s of %d simulated members: all ready after %.1f s, the hub takes %.0f MB; requests so far: %v",
 		what, len(c.members), took.Seconds(), float64(memory)/1e6, asked)
 	return nil
 }
@@ -228,7 +228,7 @@ func (b *bench) slowMember(ctx context.Context, c *crowd) error {
 	if err := pause(ctx, manySteady); err != nil {
 		return err
 	}
-	b.report.record("slow-member-ready-s", ready.Sub(began).Seconds())
+	b.report.Record("slow-member-ready-s", ready.Sub(began).Seconds())
 	wrong, err := b.faulted(c)
 	if err == nil && wrong > 0 {
 		err = fmt.Errorf("%g members were called unreachable or degraded that are slow", wrong)
@@ -277,7 +277,7 @@ func (b *bench) watchesEnd(ctx context.Context, c *crowd) error {
 	for _, way := range ways {
 		worst = max(worst, took[way])
 	}
-	b.report.record("watch-reopen-s", worst.Seconds())
-	b.report.note("watches were broken for %s in %d members; open again after, by way: %v", brokenFor, len(broken), took)
+	b.report.Record("watch-reopen-s", worst.Seconds())
+	b.report.Note("watches were broken for %s in %d members; open again after, by way: %v", brokenFor, len(broken), took)
 	return nil
 }

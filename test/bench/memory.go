@@ -8,6 +8,6 @@ func (b *bench) memory(context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("hub-rss-mb", float64(bytes)/1e6)
+	b.report.Record("hub-rss-mb", float64(bytes)/1e6)
 	return nil
 }

@@ -21,7 +21,7 @@ const (
 // Chromium nothing is measured.
 func (b *bench) page(ctx context.Context) error {
 	if _, err := webpage.FindChromium(); err != nil {
-		b.report.note("page was not measured: %v", err)
+		b.report.Note("page was not measured: %v", err)
 		return nil
 	}
 	if err := b.realPage(ctx); err != nil {
@@ -31,8 +31,8 @@ func (b *bench) page(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%d members: %w", pageMembers, err)
 	}
-	b.report.record("page-1000-members-ms", float64(large.Whole.Milliseconds()))
-	b.report.note("page: %d members and %d workloads, the first tile after %s, all of them after %s, %.0f KB",
+	b.report.Record("page-1000-members-ms", float64(large.Whole.Milliseconds()))
+	b.report.Note("page: %d members and %d workloads, the first tile after %s, all of them after %s, %.0f KB",
 		pageMembers, 10*pageMembers, large.First, large.Whole, large.Bytes/1000)
 	return nil
 }
@@ -67,7 +67,7 @@ func (b *bench) realPage(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.report.record("page-first-paint-ms", float64(paint.First.Milliseconds()))
-	b.report.record("page-kb", paint.Bytes/1000)
+	b.report.Record("page-first-paint-ms", float64(paint.First.Milliseconds()))
+	b.report.Record("page-kb", paint.Bytes/1000)
 	return nil
 }

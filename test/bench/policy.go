@@ -105,7 +105,7 @@ func (b *bench) policyTimes(w *fleet.Workload, history *fleet.History, mark kube
 			done = moment.At
 		}
 	}
-	b.report.record("policy-first-move-s", moves[0].Received.Sub(changed).Seconds())
-	b.report.record("policy-done-s", done.Sub(changed).Seconds())
+	b.report.Record("policy-first-move-s", moves[0].Received.Sub(changed).Seconds())
+	b.report.Record("policy-done-s", done.Sub(changed).Seconds())
 	return nil
 }

@@ -16,8 +16,8 @@ func (b *bench) scale(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("scale-mix-error", float64(wrong.mixError))
-	b.report.record("scale-evictions", float64(wrong.evictions))
+	b.report.Record("scale-mix-error", float64(wrong.mixError))
+	b.report.Record("scale-evictions", float64(wrong.evictions))
 	return nil
 }
 

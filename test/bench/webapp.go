@@ -22,6 +22,8 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/inprocess"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -99,14 +101,6 @@ func webAppClient(m *fleet.Member) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: known})
 }
 
-func webApp(namespace, name string) *v1.WebApp {
-	app := &v1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	app.Spec.Replicas = new(int32(1))
-	app.Spec.Service = &v1.Service{Headless: true} // the testbed has 254 Service addresses
-	app.Spec.Containers = []v1.Container{{Name: "web", Image: "shop:1", Ports: []v1.Port{{Name: "http", ContainerPort: 8080}}}}
-	return app
-}
-
 // webAppsCreated measures first with nothing beside the hub and the API servers, as for events, and then with all that the
 // members do about a WebApp on the same cores: Deployment controller, scheduler and a node for its pod.
 func (b *bench) webAppsCreated(ctx context.Context, clients map[string]client.WithWatch) error {
@@ -122,7 +116,7 @@ func (b *bench) webAppsCreated(ctx context.Context, clients map[string]client.Wi
 	if err := errors.Join(err, wake()); err != nil {
 		return err
 	}
-	b.report.record("webapp-created-p99-ms", milliseconds(quantile(took, 0.99)))
+	b.report.Record("webapp-created-p99-ms", figures.Milliseconds(figures.Quantile(took, 0.99)))
 	b.tellCreated("alone", took, busy)
 	if err := b.clearWebApps(ctx, clients, namespaces); err != nil {
 		return err
@@ -167,8 +161,8 @@ func (b *bench) clearWebApps(ctx context.Context, clients map[string]client.With
 }
 
 func (b *bench) tellCreated(how string, took []time.Duration, busy float64) {
-	b.report.note("WebApps, %s: from the call that creates one to its Deployment and Service: median %.0f ms, p99 %.0f ms, worst %.0f ms of %d; "+
-		"the machine was %.0f %% busy", how, milliseconds(quantile(took, 0.5)), milliseconds(quantile(took, 0.99)), milliseconds(took[len(took)-1]), len(took), busy)
+	b.report.Note("WebApps, %s: from the call that creates one to its Deployment and Service: median %.0f ms, p99 %.0f ms, worst %.0f ms of %d; "+
+		"the machine was %.0f %% busy", how, figures.Milliseconds(figures.Quantile(took, 0.5)), figures.Milliseconds(figures.Quantile(took, 0.99)), figures.Milliseconds(took[len(took)-1]), len(took), busy)
 }
 
 // createWebApps makes WebApps at a steady rate, and returns how long after each call its Deployment and its Service were
@@ -195,7 +189,7 @@ func (b *bench) createWebApps(ctx context.Context, clients map[string]client.Wit
 		m := b.fleet.Members[i%len(b.fleet.Members)]
 		group.Go(func() error {
 			asked[i] = time.Now()
-			return clients[m.Name].Create(ctx, webApp(namespaces[m.Name], webAppName(i)))
+			return clients[m.Name].Create(ctx, inprocess.WebApp(namespaces[m.Name], inprocess.WebAppName(i)))
 		})
 		<-ticker.C
 	}
@@ -223,13 +217,11 @@ func (b *bench) createWebApps(ctx context.Context, clients map[string]client.Wit
 		return nil, 0, err
 	}
 	for i := webAppWarmup; i < count; i++ {
-		took = append(took, max(there["deployments/"+webAppName(i)].Sub(asked[i]), there["services/"+webAppName(i)].Sub(asked[i])))
+		took = append(took, max(there["deployments/"+inprocess.WebAppName(i)].Sub(asked[i]), there["services/"+inprocess.WebAppName(i)].Sub(asked[i])))
 	}
 	slices.Sort(took)
 	return took, after.busySince(before), nil
 }
-
-func webAppName(i int) string { return fmt.Sprint("shop-", i) }
 
 // webAppsConverge makes WebApps as fast as the members take them, and waits until all are ready.
 func (b *bench) webAppsConverge(ctx context.Context, clients map[string]client.WithWatch) error {
@@ -249,19 +241,19 @@ func (b *bench) webAppsConverge(ctx context.Context, clients map[string]client.W
 		group, making := errgroup.WithContext(ctx)
 		group.SetLimit(8)
 		for i := range webAppsEach {
-			group.Go(func() error { return c.Create(making, webApp(namespaces[m.Name], webAppName(i))) })
+			group.Go(func() error { return c.Create(making, inprocess.WebApp(namespaces[m.Name], inprocess.WebAppName(i))) })
 		}
 		return errors.Join(group.Wait(), awaitReady(ctx, c, namespaces[m.Name]))
 	})
 	if err != nil {
 		return err
 	}
-	b.report.record("webapp-3000-s", time.Since(began).Seconds())
+	b.report.Record("webapp-3000-s", time.Since(began).Seconds())
 	after, err := b.hub.RSS()
 	if err != nil {
 		return err
 	}
-	b.report.note("WebApps: the hub grew by %.1f KB of resident memory for each of %d, its cached objects included",
+	b.report.Note("WebApps: the hub grew by %.1f KB of resident memory for each of %d, its cached objects included",
 		(float64(after)-float64(before))/1000/float64(webAppsEach*len(b.fleet.Members)), webAppsEach*len(b.fleet.Members))
 	return nil
 }
@@ -350,6 +342,6 @@ func (b *bench) webAppsAtRest(ctx context.Context) error {
 	if looks == count {
 		return errors.New("no WebApp was reconciled again")
 	}
-	b.report.record("webapp-noop-ms", 1000*(after-seconds)/(looks-count))
+	b.report.Record("webapp-noop-ms", 1000*(after-seconds)/(looks-count))
 	return nil
 }

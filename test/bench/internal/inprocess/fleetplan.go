@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	plan "github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 )
 
-// fleetPlan measures planning over the fleet, in time of one core, whoever else uses it: a thousand placements on two hundred members in one go, and the
+// FleetPlan measures planning over the fleet, in time of one core, whoever else uses it: a thousand placements on two hundred members in one go, and the
 // placement of one workload on a hundred members. It needs no cluster: a plan is a function.
-func (b *bench) fleetPlan(context.Context) error {
+func FleetPlan(_ context.Context, b Bench) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	now := time.Unix(1_700_000_000, 0)
 	big, tier := planFleet(200, now)
@@ -25,7 +25,7 @@ func (b *bench) fleetPlan(context.Context) error {
 	if all.err != nil {
 		return all.err
 	}
-	b.report.record("fleet-plan-s", all.took.Seconds())
+	b.Report.Record("fleet-plan-s", all.took.Seconds())
 
 	small, tier := planFleet(100, now)
 	one := planPlacement("shop/service", 60, tier)
@@ -33,7 +33,7 @@ func (b *bench) fleetPlan(context.Context) error {
 	if single.err != nil {
 		return single.err
 	}
-	b.report.record("fleet-plan-100-ms", single.took.Seconds()*1000)
+	b.Report.Record("fleet-plan-100-ms", single.took.Seconds()*1000)
 	return nil
 }
 

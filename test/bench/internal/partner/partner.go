@@ -1,24 +1,19 @@
-package main
+// Package partner runs this program again for what must not share a process with what is measured.
+package partner
 
 import (
 	"bytes"
 	"context"
 	"encoding/gob"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
-// partners are what this program does in a process of its own, by its one argument, so that what is measured does not wait for
+// A Partner is a process of its own of this program, which does one thing by its one argument, so that what is measured does not wait for
 // goroutines and garbage of who measures it. An order comes in and reports go out, in gob.
-var partners = map[string]func(in io.Reader, out io.Writer) error{
-	bareCommand: serveBare, loadCommand: sendLoad, apiCommand: callAPI,
-}
-
-// A partner is such a process.
-type partner struct {
+type Partner struct {
 	command string
 	process *proc.Process
 	output  *os.File
@@ -26,8 +21,8 @@ type partner struct {
 	leave   func() bool
 }
 
-// startPartner starts a process that follows an order, until ctx ends or end is called.
-func startPartner(ctx context.Context, command string, order any) (*partner, error) {
+// Start starts a process that follows an order, until ctx ends or End is called.
+func Start(ctx context.Context, command string, order any) (*Partner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -46,33 +41,33 @@ func startPartner(ctx context.Context, command string, order any) (*partner, err
 		_ = output.Close()
 		return nil, err
 	}
-	return &partner{
+	return &Partner{
 		command: command, process: process, output: output, reports: gob.NewDecoder(output),
 		leave: context.AfterFunc(ctx, func() { _ = process.Kill() }), // so that who waits for a report gets an error
 	}, nil
 }
 
-// next waits for a report.
-func (p *partner) next(report any) error {
+// Next waits for a report.
+func (p *Partner) Next(report any) error {
 	if err := p.reports.Decode(report); err != nil {
 		return fmt.Errorf("%s, a process of its own: %w", p.command, err)
 	}
 	return nil
 }
 
-// end kills the process. It has said what it had to say, or failed.
-func (p *partner) end() {
+// End kills the process. It has said what it had to say, or failed.
+func (p *Partner) End() {
 	p.leave()
 	_ = p.process.Kill() // it may have ended
 	_ = p.output.Close()
 }
 
-// follow is the first report of a process that follows an order.
-func follow(ctx context.Context, command string, order, into any) error {
-	p, err := startPartner(ctx, command, order)
+// Follow is the first report of a process that follows an order.
+func Follow(ctx context.Context, command string, order, into any) error {
+	p, err := Start(ctx, command, order)
 	if err != nil {
 		return err
 	}
-	defer p.end()
-	return p.next(into)
+	defer p.End()
+	return p.Next(into)
 }

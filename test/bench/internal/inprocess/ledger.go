@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -40,12 +40,12 @@ const (
 
 var ledgerMembers = []string{"alpha", "beta", "gamma"}
 
-// ledger measures what the hub keeps of a WebApp beyond its cached objects. The real controller works in this process on
+// Ledger measures what the hub keeps of a WebApp beyond its cached objects. The real controller works in this process on
 // three members, which share a cache that is filled before: so the heap that is live afterwards, less the heap that was live
 // before, is the ledger with its timers, the memory of what was applied, the dependencies and their facts, and what the
 // informers keep for the handlers. Each WebApp waits for a Secret of its own. What spot placement keeps of its Deployment, which
 // is not to be placed, is a second record, and counted.
-func (b *bench) ledger(ctx context.Context) error {
+func Ledger(ctx context.Context, b Bench) error {
 	site, err := newLedgerSite(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (b *bench) ledger(ctx context.Context) error {
 		return err
 	}
 	kilobytes := float64(full-empty) / 1000 / float64(ledgerEach*len(ledgerMembers))
-	b.report.record("webapp-ledger-kb", kilobytes)
+	b.Report.Record("webapp-ledger-kb", kilobytes)
 	return nil
 }
 
@@ -200,7 +200,7 @@ func newLedgerObjects() ledgerObjects {
 	}
 	add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ledgerNamespace}}, nil)
 	for i := range ledgerEach {
-		app := webApp(ledgerNamespace, webAppName(i))
+		app := WebApp(ledgerNamespace, WebAppName(i))
 		app.Generation = 1
 		app.Spec.EnvFrom = []v1.EnvFrom{{Secret: secretName(i)}}
 		app.Spec.SetDefaults()
@@ -290,3 +290,15 @@ type nothing struct{}
 func (nothing) Reconcile(context.Context, reconcile.Request[*appsv1.Deployment]) (reconcile.Result, error) {
 	return reconcile.Done(), nil
 }
+
+// WebApp is a small WebApp: one replica of one container behind a headless Service.
+func WebApp(namespace, name string) *v1.WebApp {
+	app := &v1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	app.Spec.Replicas = new(int32(1))
+	app.Spec.Service = &v1.Service{Headless: true} // the testbed has 254 Service addresses
+	app.Spec.Containers = []v1.Container{{Name: "web", Image: "shop:1", Ports: []v1.Port{{Name: "http", ContainerPort: 8080}}}}
+	return app
+}
+
+// WebAppName names the i-th WebApp.
+func WebAppName(i int) string { return fmt.Sprint("shop-", i) }

@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -49,12 +49,12 @@ const (
 	ownerField       = "owner"
 )
 
-// framework compares what the framework makes of the machine with what a bare controller-runtime controller does: in this
+// Framework compares what the framework makes of the machine with what a bare controller-runtime controller does: in this
 // process, in turns, over one cache. The cache is controller-runtime's own, with its indexes; what fills it is a list in
 // memory instead of an API server, which neither side asks for anything. A round is from the moment at which a controller is
 // started over a filled cache, through handlers, queue and workers, to the end of the last of 100,000 reconciles, each of
 // which reads its Deployment and lists the ReplicaSets that it controls, and writes nothing.
-func (b *bench) framework(ctx context.Context) error {
+func Framework(ctx context.Context, b Bench) error {
 	log.SetLogger(logr.Discard())
 	site, err := newFrameworkSite(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) framework(ctx context.Context) error {
 				return err
 			}
 		}
-		b.logf("framework %.0f keys/s, bare %.0f keys/s", framework.rate(), bare.rate())
+		b.Logf("framework %.0f keys/s, bare %.0f keys/s", framework.rate(), bare.rate())
 		if round == 0 {
 			continue
 		}
@@ -82,8 +82,8 @@ func (b *bench) framework(ctx context.Context) error {
 		ratios = append(ratios, framework.rate()/bare.rate())
 		processor = append(processor, framework.cpu.Seconds()/bare.cpu.Seconds())
 	}
-	b.report.record("framework-overhead-percent", max(100*(1-middle(ratios)), 0))
-	b.report.note("framework: medians of %d rounds of %d keys: %.0f keys/s, bare controller-runtime %.0f keys/s, ratio %.3f (%.3f to %.3f); "+
+	b.Report.Record("framework-overhead-percent", max(100*(1-middle(ratios)), 0))
+	b.Report.Note("framework: medians of %d rounds of %d keys: %.0f keys/s, bare controller-runtime %.0f keys/s, ratio %.3f (%.3f to %.3f); "+
 		"it takes %.3f of the processor time", frameworkRounds, frameworkKeys, middle(ours), middle(bares),
 		middle(ratios), slices.Min(ratios), slices.Max(ratios), middle(processor))
 	return nil

@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 )
 
 const (
@@ -34,7 +35,7 @@ func requeueName(n int) string { return fmt.Sprint("app-", n*100%frameworkKeys) 
 // requeues measures how long an order that the API has accepted takes to be begun, while 100,000 other keys of the member are queued:
 // the real queue, its workers busy all the time, behind the real API. What has been reconciled is queued again at once, so that the
 // backlog stays.
-func (b *bench) requeues(ctx context.Context, people *apiBackend) error {
+func requeues(ctx context.Context, b Bench, people *apiBackend) error {
 	log.SetLogger(logr.Discard())
 	cluster, err := newFrameworkSite(ctx)
 	if err != nil {
@@ -60,15 +61,15 @@ func (b *bench) requeues(ctx context.Context, people *apiBackend) error {
 	err = controller.Engage(ctx, multicluster.ClusterName(apiMember(0)), cluster)
 	var least int
 	if err == nil {
-		least, err = site.requeue(ctx, b.report, rt, work)
+		least, err = site.requeue(ctx, b.Report, rt, work)
 	}
 	cancel()
-	b.report.note("api: at least %d keys were queued while orders came, 5 workers took 10 ms for each", least)
+	b.Report.Note("api: at least %d keys were queued while orders came, 5 workers took 10 ms for each", least)
 	return errors.Join(err, site.stop(), <-ended)
 }
 
 // requeue sends the orders, and returns the shortest backlog.
-func (s *apiSite) requeue(ctx context.Context, r *report, rt *reconcile.Runtime, work *slowWork) (least int, err error) {
+func (s *apiSite) requeue(ctx context.Context, r *figures.Report, rt *reconcile.Runtime, work *slowWork) (least int, err error) {
 	const enough = frameworkKeys - 2*requeueWorkers
 	queued := func() int { return rt.ControllersIn(apiMember(0))[0].Queued }
 	for queued() < enough {
@@ -92,7 +93,7 @@ func (s *apiSite) requeue(ctx context.Context, r *report, rt *reconcile.Runtime,
 		took = append(took, begun.Sub(order.Accepted))
 	}
 	slices.Sort(took)
-	r.record("api-requeue-p99-ms", milliseconds(quantile(took, 0.99)))
+	r.Record("api-requeue-p99-ms", figures.Milliseconds(figures.Quantile(took, 0.99)))
 	return least, nil
 }
 

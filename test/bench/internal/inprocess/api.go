@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/partner"
 )
 
 const (
@@ -27,22 +29,22 @@ const (
 	apiPacedTurns = 3
 )
 
-// apiRun measures the API behind its own ports, on loopback and without TLS, in front of 200,000 keys and 10,000 workloads in 100
+// API measures the API behind its own ports, on loopback and without TLS, in front of 200,000 keys and 10,000 workloads in 100
 // members that are in memory, in a process that is set as a hub's is. Those who call are a process of their own: what they cost is not the hub's, and their collections of
 // garbage are not its latency.
-func (b *bench) apiRun(ctx context.Context) error {
+func API(ctx context.Context, b Bench) error {
 	defer likeAHub()()
 	backend, events := newAPIBackend(), journal.New(journal.Limits{})
 	site, err := newAPISite(ctx, backend, api.Backend{Members: backend, Workloads: backend, Objects: backend, Ownership: backend, Events: events})
 	if err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, *report) error{site.gets, site.lists, func(ctx context.Context, r *report) error { return site.watches(ctx, r, events) }} {
-		if err = part(ctx, b.report); err != nil {
+	for _, part := range []func(context.Context, *figures.Report) error{site.gets, site.lists, func(ctx context.Context, r *figures.Report) error { return site.watches(ctx, r, events) }} {
+		if err = part(ctx, b.Report); err != nil {
 			break
 		}
 	}
-	return errors.Join(err, site.stop(), b.requeues(ctx, backend))
+	return errors.Join(err, site.stop(), requeues(ctx, b, backend))
 }
 
 // apiSite is a running API.
@@ -78,7 +80,7 @@ func newAPISite(ctx context.Context, people *apiBackend, backend api.Backend) (*
 
 // gets measures GetObjectState: at a rate, and as fast as it goes over gRPC and REST. At the rate, a bare gRPC server takes turns with the API:
 // where that is as slow, it is the transport and the machine that are waited for.
-func (s *apiSite) gets(ctx context.Context, r *report) error {
+func (s *apiSite) gets(ctx context.Context, r *figures.Report) error {
 	bare, err := newBareSite(ctx)
 	if err != nil {
 		return err
@@ -96,9 +98,9 @@ func (s *apiSite) gets(ctx context.Context, r *report) error {
 	if err := bare.stop(); err != nil {
 		return err
 	}
-	r.record("api-get-p99-ms", milliseconds(quantile(ascending(ours.Took), 0.99)))
-	r.record("api-get-bare-p99-ms", milliseconds(quantile(ascending(theirs.Took), 0.99)))
-	r.note("api: at %d calls a second p50, p99 and p99.9 are %s ms from when a call was due to its answer; they were sent late by %s ms, and the hub's interceptors and service took %s ms; a bare gRPC server, in turns with it, answers in %s ms",
+	r.Record("api-get-p99-ms", figures.Milliseconds(figures.Quantile(ascending(ours.Took), 0.99)))
+	r.Record("api-get-bare-p99-ms", figures.Milliseconds(figures.Quantile(ascending(theirs.Took), 0.99)))
+	r.Note("api: at %d calls a second p50, p99 and p99.9 are %s ms from when a call was due to its answer; they were sent late by %s ms, and the hub's interceptors and service took %s ms; a bare gRPC server, in turns with it, answers in %s ms",
 		apiRate, spread(ours.Took), spread(ascending(ours.Late)), spread(ascending(inside)), spread(theirs.Took))
 	return s.throughput(ctx, r)
 }
@@ -120,12 +122,12 @@ func ascending(times []time.Duration) []time.Duration {
 
 // spread is a distribution in few words.
 func spread(sorted []time.Duration) string {
-	return fmt.Sprintf("%.2f, %.2f and %.2f", milliseconds(quantile(sorted, 0.5)), milliseconds(quantile(sorted, 0.99)), milliseconds(quantile(sorted, 0.999)))
+	return fmt.Sprintf("%.2f, %.2f and %.2f", figures.Milliseconds(figures.Quantile(sorted, 0.5)), figures.Milliseconds(figures.Quantile(sorted, 0.99)), figures.Milliseconds(figures.Quantile(sorted, 0.999)))
 }
 
 // throughput measures gRPC and REST in turns, because what else the machine does changes from second to second: the ratio is the median of
 // the pairs.
-func (s *apiSite) throughput(ctx context.Context, r *report) error {
+func (s *apiSite) throughput(ctx context.Context, r *figures.Report) error {
 	var answered int
 	var ratios []float64
 	for range apiPairs {
@@ -141,36 +143,36 @@ func (s *apiSite) throughput(ctx context.Context, r *report) error {
 		ratios = append(ratios, float64(calls[1])/float64(calls[0]))
 	}
 	slices.Sort(ratios)
-	r.record("api-get-rps", float64(answered)/(apiPairs*apiTurn).Seconds())
-	r.record("api-rest-ratio", ratios[apiPairs/2])
-	r.note("api: the ratios of REST to gRPC in %d pairs are %.2f to %.2f", apiPairs, ratios[0], ratios[apiPairs-1])
+	r.Record("api-get-rps", float64(answered)/(apiPairs*apiTurn).Seconds())
+	r.Record("api-rest-ratio", ratios[apiPairs/2])
+	r.Note("api: the ratios of REST to gRPC in %d pairs are %.2f to %.2f", apiPairs, ratios[0], ratios[apiPairs-1])
 	return nil
 }
 
 // lists measures the first page of a filtered list.
-func (s *apiSite) lists(ctx context.Context, r *report) error {
+func (s *apiSite) lists(ctx context.Context, r *figures.Report) error {
 	got, err := s.call(ctx, apiOrder{What: "list"})
 	if err != nil {
 		return err
 	}
-	r.record("api-list-p99-ms", milliseconds(quantile(got.Took, 0.99)))
+	r.Record("api-list-p99-ms", figures.Milliseconds(figures.Quantile(got.Took, 0.99)))
 	return nil
 }
 
 // watches measures how long events take to all watchers, and what a watcher weighs in the hub: heap and stacks of this process when
 // all have come to rest, less what there was before they came. Their eight connections are in it.
-func (s *apiSite) watches(ctx context.Context, r *report, events *journal.Journal) error {
+func (s *apiSite) watches(ctx context.Context, r *figures.Report, events *journal.Journal) error {
 	changes := int(apiTime.Seconds()) * apiChanges
 	before := inUse()
 	callers, err := s.start(ctx, apiOrder{What: "watch", Events: changes})
 	if err != nil {
 		return err
 	}
-	defer callers.end()
+	defer callers.End()
 	if _, err := nextCalls(callers); err != nil { // all watch
 		return err
 	}
-	r.record("api-watcher-kb", float64(inUse()-before)/1000/apiWatchers)
+	r.Record("api-watcher-kb", float64(inUse()-before)/1000/apiWatchers)
 	each := time.NewTicker(time.Second / apiChanges)
 	defer each.Stop()
 	for n := range changes {
@@ -181,7 +183,7 @@ func (s *apiSite) watches(ctx context.Context, r *report, events *journal.Journa
 	if err != nil {
 		return err
 	}
-	r.record("api-watch-p99-ms", milliseconds(quantile(got.Took, 0.99)))
+	r.Record("api-watch-p99-ms", figures.Milliseconds(figures.Quantile(got.Took, 0.99)))
 	return nil
 }
 
@@ -194,9 +196,9 @@ func inUse() uint64 {
 }
 
 // start gives an order to a new process of callers; call waits for its one report as well.
-func (s *apiSite) start(ctx context.Context, order apiOrder) (*partner, error) {
+func (s *apiSite) start(ctx context.Context, order apiOrder) (*partner.Partner, error) {
 	order.GRPC, order.REST = s.grpc, s.rest
-	return startPartner(ctx, apiCommand, order)
+	return partner.Start(ctx, CallCommand, order)
 }
 
 func (s *apiSite) call(ctx context.Context, order apiOrder) (*apiReport, error) {
@@ -204,14 +206,14 @@ func (s *apiSite) call(ctx context.Context, order apiOrder) (*apiReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer callers.end()
+	defer callers.End()
 	return nextCalls(callers)
 }
 
 // nextCalls waits for a report of callers. The shortest call is the first.
-func nextCalls(callers *partner) (*apiReport, error) {
+func nextCalls(callers *partner.Partner) (*apiReport, error) {
 	var report apiReport
-	if err := callers.next(&report); err != nil {
+	if err := callers.Next(&report); err != nil {
 		return nil, err
 	}
 	slices.Sort(report.Took)

@@ -1,4 +1,4 @@
-package main
+package figures
 
 import (
 	"bytes"
@@ -12,15 +12,15 @@ import (
 
 func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testing.T) {
 	g := NewWithT(t)
-	r := newReport()
-	r.record("burst-evictions", 1)
-	r.record("hub-rss-mb", 79.9)
-	r.record("admission-rps", 9999)
-	r.record("admission-p99-ms", 40)
-	r.record("admission-p99-ratio", 1.26)
-	r.note("measured on a quiet machine")
+	r := New()
+	r.Record("burst-evictions", 1)
+	r.Record("hub-rss-mb", 79.9)
+	r.Record("admission-rps", 9999)
+	r.Record("admission-p99-ms", 40)
+	r.Record("admission-p99-ratio", 1.26)
+	r.Note("measured on a quiet machine")
 	var out bytes.Buffer
-	g.Expect(r.print(&out)).To(Succeed())
+	g.Expect(r.Print(&out)).To(Succeed())
 	g.Expect(out.String()).To(MatchRegexp(`burst-evictions\s+1\s+evictions\s+0\s+MISSED`))
 	g.Expect(out.String()).To(MatchRegexp(`hub-rss-mb\s+79\.9\s+MB\s+≤ 80\s+ok`))
 	g.Expect(out.String()).To(MatchRegexp(`admission-rps\s+9999\s+1/s\s+≥ 10000\s+MISSED`))
@@ -32,24 +32,24 @@ func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testi
 
 func TestMissedTargetsAreAnErrorThatNamesThem(t *testing.T) {
 	g := NewWithT(t)
-	r := newReport()
-	r.record("hub-rss-mb", 80)
-	r.record("admission-p99-ms", 40) // has no target
-	g.Expect(r.missed()).To(Succeed())
-	r.record("burst-evictions", 1)
-	r.record("hub-rss-mb", 81.26)
-	r.record("admission-rps", 9999)
-	g.Expect(r.missed()).To(MatchError(
+	r := New()
+	r.Record("hub-rss-mb", 80)
+	r.Record("admission-p99-ms", 40) // has no target
+	g.Expect(r.Missed()).To(Succeed())
+	r.Record("burst-evictions", 1)
+	r.Record("hub-rss-mb", 81.26)
+	r.Record("admission-rps", 9999)
+	g.Expect(r.Missed()).To(MatchError(
 		"targets missed: burst-evictions is 1 evictions, want 0; hub-rss-mb is 81.3 MB, want ≤ 80; admission-rps is 9999 1/s, want ≥ 10000"))
 }
 
 func TestTheFileHoldsNameValueAndUnitOfEachFigure(t *testing.T) {
 	g := NewWithT(t)
-	r := newReport()
-	r.record("failover-s", 5.25)
-	r.record("burst-mix-error", 0)
+	r := New()
+	r.Record("failover-s", 5.25)
+	r.Record("burst-mix-error", 0)
 	path := filepath.Join(t.TempDir(), "build", "bench.json")
-	g.Expect(r.write(path)).To(Succeed())
+	g.Expect(r.Write(path)).To(Succeed())
 	content, err := os.ReadFile(path)
 	g.Expect(err).NotTo(HaveOccurred())
 	var rows []map[string]any
@@ -65,24 +65,10 @@ func TestTheFileKeepsTheFiguresOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench.json")
 	before := `[{"name": "robustness-faults", "value": 60, "unit": "faults"}, {"name": "failover-s", "value": 9, "unit": "s"}]`
 	g.Expect(os.WriteFile(path, []byte(before), 0o600)).To(Succeed())
-	r := newReport()
-	r.record("burst-mix-error", 0)
-	g.Expect(r.write(path)).To(Succeed())
+	r := New()
+	r.Record("burst-mix-error", 0)
+	g.Expect(r.Write(path)).To(Succeed())
 	content, err := os.ReadFile(path)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(content).To(MatchJSON(`[{"name": "burst-mix-error", "value": 0, "unit": "pods"}, {"name": "robustness-faults", "value": 60, "unit": "faults"}]`))
-}
-
-func TestRunsAreChosenByNameAndKeepTheirOrder(t *testing.T) {
-	g := NewWithT(t)
-	chosen, err := choose("admission,burst")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(names(chosen)).To(Equal("burst,admission"))
-
-	chosen, err = choose("memory")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(names(chosen)).To(Equal("burst,scale,memory"), "memory is measured after bursts")
-
-	_, err = choose("brust")
-	g.Expect(err).To(MatchError(ContainSubstring(`"brust"`)))
 }

@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// apiCommand is the argument with which this program calls an API and does nothing else.
-const apiCommand = "call-api"
+// CallCommand is the argument with which this program calls an API and does nothing else.
+const CallCommand = "call-api"
 
 // An apiOrder is what another process is told to call, and an apiReport what came of it.
 type (
@@ -51,8 +51,8 @@ type apiClient struct {
 	order apiOrder
 }
 
-// callAPI does what an order says.
-func callAPI(in io.Reader, out io.Writer) error {
+// Call does what an order says.
+func Call(in io.Reader, out io.Writer) error {
 	c := &apiClient{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: apiCallers}}}
 	if err := gob.NewDecoder(in).Decode(&c.order); err != nil {
 		return err

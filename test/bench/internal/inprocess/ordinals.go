@@ -1,4 +1,4 @@
-package main
+package inprocess
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -29,15 +30,15 @@ const (
 	largeTries    = 5 // of each plan; the median counts
 )
 
-// large measures decisions about the largest workloads, which need no cluster: the admission of all pods of a StatefulSet
+// Large measures decisions about the largest workloads, which need no cluster: the admission of all pods of a StatefulSet
 // while none of them is seen, and one plan of a ReplicaSet, at rest or with replicas to move, whichever takes longer. Then one at rest with
 // the reading of its pods.
-func (b *bench) large(context.Context) error {
+func Large(_ context.Context, b Bench) error {
 	admitted, err := admitOrdinals()
 	if err != nil {
 		return err
 	}
-	b.report.record("ordinals-20000-s", admitted.Seconds())
+	b.Report.Record("ordinals-20000-s", admitted.Seconds())
 	rest, err := planLarge(plan.StateConverged, largePercent)
 	if err != nil {
 		return err
@@ -46,13 +47,13 @@ func (b *bench) large(context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.record("plan-80000-ms", milliseconds(max(rest, moves)))
-	b.report.note("large: a plan of %d replicas takes %.1f ms without moves, %.1f ms with moves", largeReplicas, milliseconds(rest), milliseconds(moves))
+	b.Report.Record("plan-80000-ms", figures.Milliseconds(max(rest, moves)))
+	b.Report.Note("large: a plan of %d replicas takes %.1f ms without moves, %.1f ms with moves", largeReplicas, figures.Milliseconds(rest), figures.Milliseconds(moves))
 	observed, err := observeAndPlanLarge()
 	if err != nil {
 		return err
 	}
-	b.report.record("plan-observed-80000-ms", milliseconds(observed))
+	b.Report.Record("plan-observed-80000-ms", figures.Milliseconds(observed))
 	return nil
 }
 
