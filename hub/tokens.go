@@ -140,9 +140,12 @@ func (k *tokenKeeper) learn(member, version string, secret *corev1.Secret) *memb
 		known = &memberToken{}
 		k.tokens[member] = known
 	}
-	before := known.putBack
+	before, was := known.putBack, known.token
 	known.version, known.external = version, secret.Annotations[kubeconfig.TokenRenewalAnnotation] == kubeconfig.RenewedElsewhere
 	known.token, known.known = kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
+	if known.token != was {
+		known.problem, known.next = "", time.Time{} // they were about the one before
+	}
 	known.putBack = known.known && known.token.Expires.Before(known.written)
 	if known.putBack && !before {
 		k.log.Warn("the renewed token was overwritten by an older one: the hub no longer renews it", "member", member,

@@ -24,7 +24,11 @@ import (
 
 // accountToken makes a token of account n/NAME, with a signature that nobody checks.
 func accountToken(name string, issued, expires int64) string {
-	payload := fmt.Sprintf(`{"sub":"system:serviceaccount:n:%s","iat":%d,"exp":%d}`, name, issued, expires)
+	return tokenOfSubject("system:serviceaccount:n:"+name, issued, expires)
+}
+
+func tokenOfSubject(subject string, issued, expires int64) string {
+	payload := fmt.Sprintf(`{"sub":"%s","iat":%d,"exp":%d}`, subject, issued, expires)
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 }
 
@@ -43,9 +47,11 @@ func TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater(t *testing
 	}{
 		"as it should be":       {stored: inUse, answer: accountToken("hub", 1040, 1640), written: true},
 		"of another account":    {stored: inUse, answer: accountToken("other", 1040, 1640)},
+		"of another namespace":  {stored: inUse, answer: tokenOfSubject("system:serviceaccount:m:hub", 1040, 1640)},
 		"that ends at the same": {stored: inUse, answer: accountToken("hub", 1040, 1060)},
 		"of nobody":             {stored: inUse, answer: "a.b.c"},
 		"changed meanwhile":     {stored: accountToken("hub", 1010, 1070), answer: accountToken("hub", 1040, 1640)},
+		"changed to another's":  {stored: accountToken("other", 1000, 1060), answer: accountToken("hub", 1040, 1640)},
 		"owned by another":      {stored: inUse, answer: accountToken("hub", 1040, 1640), lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +59,10 @@ func TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater(t *testing
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "members", Name: "one"}, Data: map[string][]byte{clusters.KubeconfigKey: kubeconfigOf(c.stored)}}
 			hub := fake.NewClientset(secret)
 			var life time.Duration
+			var asked []string
 			member := fakeclient.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-				SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, body client.Object, _ ...client.SubResourceCreateOption) error {
+				SubResourceCreate: func(_ context.Context, _ client.Client, resource string, of, body client.Object, _ ...client.SubResourceCreateOption) error {
+					asked = append(asked, resource+" of "+client.ObjectKeyFromObject(of).String())
 					request := body.(*authenticationv1.TokenRequest)
 					life = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 					request.Status.Token = c.answer
@@ -81,6 +89,11 @@ func TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater(t *testing
 			want, _ := kubeconfig.TokenOf(kubeconfigOf(map[bool]string{true: c.answer, false: c.stored}[c.written]))
 			is, _ := kubeconfig.TokenOf(stored.Data[clusters.KubeconfigKey])
 			g.Expect(is).To(Equal(want))
+			if c.stored != inUse {
+				g.Expect(asked).To(BeEmpty(), "the member is asked for nothing on behalf of what is no longer registered")
+			} else {
+				g.Expect(asked).To(Equal([]string{"token of n/hub"}), "the account is that of the registration")
+			}
 			if life > 0 {
 				g.Expect(life).To(Equal(leastTokenLife), "no shorter one is granted, and a minute is less")
 			}
