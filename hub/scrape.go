@@ -27,9 +27,7 @@ const (
 // unless the configuration opens it to everybody.
 func (h *Hub) buildMetrics(context.Context) error {
 	gathered := prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}
-	scraped := promhttp.HandlerFor(gathered, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
-	})
+	scraped := scrapes(gathered)
 	if h.config.Metrics.Unauthenticated {
 		h.log.Warn("metrics are unauthenticated: everybody who reaches the address can read them", "address", h.listeners.metrics.Addr().String())
 		h.serveMetrics(scraped, func(server *http.Server) error { return server.Serve(h.listeners.metrics) })
@@ -53,6 +51,13 @@ func (h *Hub) buildMetrics(context.Context) error {
 		return server.ServeTLS(h.listeners.metrics, "", "")
 	})
 	return nil
+}
+
+// scrapes answers with what is gathered, a few at a time; others get 503.
+func scrapes(gathered prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(gathered, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
+	})
 }
 
 func (h *Hub) serveMetrics(handler http.Handler, serve func(*http.Server) error) {
