@@ -3,9 +3,12 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,4 +91,28 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 	status, _, err := post(member + "/convert")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(status).To(Equal(http.StatusNoContent), "API servers show no certificate for conversions")
+}
+
+// A certificate that was shown and not verified, as a self-signed one on a server that only asks for one, is none.
+func TestACertificateThatNobodyVerifiedIsNone(t *testing.T) {
+	g := NewWithT(t)
+	shown := &x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}}
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	guarded := WithCertificate(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), metrics)
+	for name, c := range map[string]struct {
+		connection *tls.ConnectionState
+		status     int
+	}{
+		"no TLS":     {nil, http.StatusUnauthorized},
+		"none":       {&tls.ConnectionState{}, http.StatusUnauthorized},
+		"unverified": {&tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}}, http.StatusUnauthorized},
+		"verified":   {&tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}, VerifiedChains: [][]*x509.Certificate{{shown}}}, http.StatusNoContent},
+	} {
+		request := httptest.NewRequest(http.MethodPost, "/webhook/v1/members/eu/token/pods", http.NoBody)
+		request.TLS = c.connection
+		answer := httptest.NewRecorder()
+		guarded.ServeHTTP(answer, request)
+		g.Expect(answer.Code).To(Equal(c.status), name)
+	}
 }
