@@ -23,8 +23,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
-// Headers of the hub's answers.
+// Headers of the hub's answers to calls that have aboutHeader in their metadata.
 const (
+	aboutHeader   = "plimsoll-about"
 	versionHeader = "plimsoll-version"
 	timeHeader    = "plimsoll-time" // of the replica that answers, RFC 3339 with nanoseconds
 )
@@ -44,6 +45,7 @@ func askAbout(ctx context.Context, api *connection.Client, env Environment) (abo
 	defer cancel()
 	var header metadata.MD
 	var from peer.Peer
+	call = metadata.AppendToOutgoingContext(call, aboutHeader, "1")
 	before := env.Now()
 	_, err := plimsollv1.NewClusterServiceClient(api).ListClusters(call, &plimsollv1.ListClustersRequest{PageSize: 1}, grpc.Header(&header), grpc.Peer(&from))
 	after := env.Now()
