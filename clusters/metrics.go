@@ -20,6 +20,7 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	paced    *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -51,11 +52,15 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Help:    "Time until a member's response headers, by class (read, write); waiting for the client's own budget included.",
 			Buckets: buckets,
 		}, []string{"member", "class"}),
+		paced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plimsoll_member_paced_seconds_total",
+			Help: "Time that events and large answers of a member waited because it sent more than the hub reads at a time.",
+		}, []string{"member"}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.state, m.breaker, m.probe, m.refused, m.requests, m.duration} {
+	for _, c := range []prometheus.Collector{m.state, m.breaker, m.probe, m.refused, m.requests, m.duration, m.paced} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of members: %w", err)
 		}
@@ -82,6 +87,14 @@ func (m *metrics) forget(member string) {
 	m.probe.DeletePartialMatch(label)
 	m.requests.DeletePartialMatch(label)
 	m.duration.DeletePartialMatch(label)
+	m.paced.DeletePartialMatch(label)
+}
+
+// pacing counts how long what a member sends waits for its pace. It adds to the same series even after the member has left, where
+// nobody sees it.
+func (m *metrics) pacing(member string) func(time.Duration) {
+	waited := m.paced.WithLabelValues(member)
+	return func(d time.Duration) { waited.Add(d.Seconds()) }
 }
 
 // instrument counts and times the requests of member.

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 
@@ -40,4 +41,20 @@ func TestTheSeriesOfAMemberSayHowItAnswers(t *testing.T) {
 	f.g.Expect(value(refused) - before).To(Equal(1.0))
 	api.fault("/readyz", 0)
 	f.g.Eventually(f.metric("plimsoll_member_breaker_open{member=a}")).Should(BeZero())
+}
+
+func TestHowLongAMembersEventsWaitIsCounted(t *testing.T) {
+	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, `{"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"d","resourceVersion":"2"}}}`+"\n"); err != nil {
+				return
+			}
+		}
+	})
+	const good, bad = "plimsoll_member_paced_seconds_total{member=good}", "plimsoll_member_paced_seconds_total{member=bad}"
+	f.g.Eventually(f.metric(bad)).Should(BeNumerically(">", 0))
+	f.g.Expect(gathered(f.g, f.metrics)).To(HaveKeyWithValue(good, 0.0))
+	f.secrets.remove("bad")
+	f.g.Eventually(func() map[string]float64 { return gathered(f.g, f.metrics) }).ShouldNot(HaveKey(bad))
 }

@@ -70,7 +70,7 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 		wire = intake.Unzipped(wire)
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace()}
+	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace(o.metrics.pacing(name))}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
 	client := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxListed, o.answerBytes).Guard(limited(name, o, wire)))
 	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Guard(intake.Bounded(name, o.listTimeout, page, wire)))

@@ -161,7 +161,7 @@ func unitOf(m metric) string {
 	switch {
 	case strings.HasSuffix(m.name, "_timestamp_seconds"):
 		return "Unix time"
-	case strings.HasSuffix(m.name, "_seconds"):
+	case strings.HasSuffix(strings.TrimSuffix(m.name, "_total"), "_seconds"):
 		return "seconds"
 	case strings.HasSuffix(m.name, "_bytes"):
 		return "bytes"

@@ -32,11 +32,12 @@ const (
 type Pace struct {
 	limiter *rate.Limiter
 	events  *eventPace
+	waited  func(time.Duration)
 }
 
-// NewPace returns the pace of one member.
-func NewPace() Pace {
-	return Pace{rate.NewLimiter(paceRate, paceBurst), newEventPace(sleep)}
+// NewPace returns the pace of one member, which calls waited after each wait. What does not have to wait costs no call.
+func NewPace(waited func(time.Duration)) Pace {
+	return Pace{rate.NewLimiter(paceRate, paceBurst), newEventPace(sleep, waited), waited}
 }
 
 // wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
@@ -47,7 +48,7 @@ func (p Pace) wait(ctx context.Context, bytes int) error {
 	if err := p.events.wait(ctx); err != nil {
 		return err
 	}
-	return p.limiter.WaitN(ctx, min(bytes, paceBurst))
+	return p.take(ctx, min(bytes, paceBurst))
 }
 
 // enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.
@@ -55,7 +56,17 @@ func (p Pace) enter(ctx context.Context) error {
 	if p.limiter == nil {
 		return nil
 	}
-	return p.limiter.WaitN(ctx, 1)
+	return p.take(ctx, 1)
+}
+
+// take returns when so many bytes may be read.
+func (p Pace) take(ctx context.Context, bytes int) error {
+	began := time.Now()
+	if p.limiter.AllowN(began, bytes) {
+		return nil
+	}
+	defer func() { p.waited(time.Since(began)) }()
+	return p.limiter.WaitN(ctx, bytes)
 }
 
 // charge has the next ones wait for a large answer of so many bytes.
@@ -70,14 +81,15 @@ func (p Pace) charge(bytes int) {
 type eventPace struct {
 	limiter *rate.Limiter
 	sleep   func(context.Context, time.Duration) error
+	waited  func(time.Duration)
 
 	mu    sync.Mutex
 	since time.Time // when the period began
 	late  bool      // whether a wait of the period ended late
 }
 
-func newEventPace(sleep func(context.Context, time.Duration) error) *eventPace {
-	return &eventPace{limiter: rate.NewLimiter(eventShare, eventBurst), sleep: sleep}
+func newEventPace(sleep func(context.Context, time.Duration) error, waited func(time.Duration)) *eventPace {
+	return &eventPace{limiter: rate.NewLimiter(eventShare, eventBurst), sleep: sleep, waited: waited}
 }
 
 func (p *eventPace) wait(ctx context.Context) error {
@@ -87,11 +99,13 @@ func (p *eventPace) wait(ctx context.Context) error {
 	if delay <= 0 {
 		return nil
 	}
-	if err := p.sleep(ctx, delay); err != nil {
+	err := p.sleep(ctx, delay)
+	now := time.Now()
+	p.waited(now.Sub(began))
+	if err != nil {
 		turn.Cancel()
 		return err
 	}
-	now := time.Now()
 	p.woken(now, now.Sub(began)-delay)
 	return nil
 }

@@ -18,19 +18,17 @@ import (
 
 // TestEventsWithoutEndAreReadAtAPace reads events of a member that sends as fast as it can.
 func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
-	readEventsWithoutEnd(t, NewPace(), eventRate)
+	readEventsWithoutEnd(t, sleep, eventRate)
 }
 
 // TestEventsWithoutEndLeaveBusyProcessorsToOthers reads them where whoever waits runs late.
 func TestEventsWithoutEndLeaveBusyProcessorsToOthers(t *testing.T) {
-	pace := NewPace()
-	pace.events = newEventPace(func(ctx context.Context, d time.Duration) error { return sleep(ctx, d+2*wakeUp) })
-	readEventsWithoutEnd(t, pace, eventShare)
+	readEventsWithoutEnd(t, func(ctx context.Context, d time.Duration) error { return sleep(ctx, d+2*wakeUp) }, eventShare)
 }
 
 func TestAMembersRateOfEventsFollowsWhetherProcessorsAreFree(t *testing.T) {
 	g := NewWithT(t)
-	p, now := newEventPace(sleep), time.Now()
+	p, now := newEventPace(sleep, func(time.Duration) {}), time.Now()
 	after := func(d, late time.Duration) rate.Limit {
 		now = now.Add(d)
 		p.woken(now, late)
@@ -50,10 +48,18 @@ func TestAMembersRateOfEventsFollowsWhetherProcessorsAreFree(t *testing.T) {
 	g.Expect(after(eventPeriod, 0)).To(BeEquivalentTo(eventShare + eventStep))
 }
 
-// readEventsWithoutEnd expects so many events a second.
-func readEventsWithoutEnd(t *testing.T, pace Pace, perSecond int) {
+// counted is a pace, and how long it has let something wait.
+func counted() (Pace, *time.Duration) {
+	waited := new(time.Duration)
+	return NewPace(func(d time.Duration) { *waited += d }), waited
+}
+
+// readEventsWithoutEnd expects so many events a second, with a sleep for those that wait.
+func readEventsWithoutEnd(t *testing.T, sleep func(context.Context, time.Duration) error, perSecond int) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
+		pace, waited := counted()
+		pace.events.sleep = sleep
 		const seconds = 10
 		burst, more := eventBurst, seconds*perSecond
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
@@ -72,6 +78,7 @@ func readEventsWithoutEnd(t *testing.T, pace Pace, perSecond int) {
 		_, err = io.Copy(io.Discard, resp.Body)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(time.Since(began)).To(BeNumerically("~", seconds*time.Second, time.Second))
+		g.Expect(*waited).To(Equal(time.Since(began)), "all of that time is waiting, and is counted")
 		g.Expect(resp.Body.Close()).To(Succeed())
 	})
 }
@@ -83,8 +90,9 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
+				pace, waited := counted()
 				took := Intake{
-					Member: "a", Paths: quantities.NewPaths(scheme.Scheme), answer: limit, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1),
+					Member: "a", Paths: quantities.NewPaths(scheme.Scheme), answer: limit, objects: 10, Pace: pace, Decodes: NewDecodes(1),
 				}
 				list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}]}`
 				way := took.Guard(Bounded("a", time.Hour, limit, RoundTripper(func(*http.Request) (*http.Response, error) {
@@ -107,6 +115,7 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 					ask()
 				}
 				g.Expect(time.Since(began)).To(BeNumerically(">", 4*time.Second), "some seconds for hundreds of megabytes")
+				g.Expect(*waited).To(Equal(time.Since(began)), "all of that time is waiting, and is counted")
 			})
 		})
 	}
@@ -118,7 +127,8 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 	const allowed = paceBurst / (memoryPerByte * size)
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: size, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1)}
+		pace, waited := counted()
+		took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: size, objects: 10, Pace: pace, Decodes: NewDecodes(1)}
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + strings.Repeat("a", size)
 		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(event))}, nil
@@ -141,5 +151,6 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 			watch()
 		}
 		g.Expect(time.Since(began)).To(BeNumerically(">=", 10*time.Second))
+		g.Expect(*waited).To(Equal(time.Since(began)), "all of that time is waiting, and is counted")
 	})
 }
