@@ -98,6 +98,8 @@ func TestAReadThatTheCacheCannotServeSaysSo(t *testing.T) {
 	f.g.Expect(errors.As(err, &notWarm)).To(BeTrue(), "error: %v", err)
 	f.g.Expect(*notWarm).To(Equal(NotWarmError{Member: "a", Kind: "apps/v1 Deployment", Reason: "NotDeclared"}))
 	f.g.Expect(notWarm).To(MatchError(ContainSubstring("declare it with Owns, Watches or Uses")))
+	err = member.GetClient().Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, &appsv1.Deployment{})
+	f.g.Expect(err).To(MatchError(And(ContainSubstring("apps/v1 Deployment"), ContainSubstring("declare it with Owns, Watches or Uses"))))
 	_, err = member.GetCache().GetInformer(ctx, &appsv1.Deployment{})
 	f.g.Expect(errors.As(err, &notWarm)).To(BeTrue(), "error: %v", err)
 	f.g.Expect(member.Has(&appsv1.Deployment{})).To(BeFalse())

@@ -1,11 +1,31 @@
 package hub
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"testing"
 	"testing/fstest"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
+
+func TestTheLogHasTheFormatAndTheLevelThatTheConfigurationAsksFor(t *testing.T) {
+	said := func(format string) string {
+		var out bytes.Buffer
+		log := Logger(config.LogConfig{Format: format, Level: slog.LevelWarn}, &out)
+		log.Info("too little")
+		log.Warn("enough", "member", "eu")
+		return out.String()
+	}
+	g := NewWithT(t)
+	g.Expect(said(config.FormatText)).To(MatchRegexp(`^time=\S+ level=WARN msg=enough member=eu\n$`))
+	var line map[string]any
+	g.Expect(json.Unmarshal([]byte(said(config.FormatJSON)), &line)).To(Succeed(), "one object")
+	g.Expect(line).To(And(HaveKeyWithValue("level", "WARN"), HaveKeyWithValue("msg", "enough"), HaveKeyWithValue("member", "eu")))
+}
 
 func TestTheMemoryLimitIsTheContainersLessATenth(t *testing.T) {
 	const v2, v1 = "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"
