@@ -75,7 +75,8 @@ func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingReque
 	return b, ctx
 }
 
-// add remembers an order, and forgets the oldest that is final when there are too many.
+// add remembers an order. When there are too many, the caller with the most that are final loses the oldest of these, so that nobody
+// pushes out what became of the orders of another who has fewer.
 func (bs *Batches) add(b *batch) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -83,8 +84,20 @@ func (bs *Batches) add(b *batch) {
 	if len(bs.all) <= maxBatchOperations {
 		return
 	}
-	if i := slices.IndexFunc(bs.all, (*batch).final); i >= 0 {
-		bs.all = slices.Delete(bs.all, i, i+1)
+	final := map[string]int{}
+	for _, one := range bs.all {
+		if one.final() {
+			final[one.caller]++
+		}
+	}
+	most, loses := 0, -1
+	for i, one := range bs.all {
+		if n := final[one.caller]; n > most && one.final() {
+			most, loses = n, i
+		}
+	}
+	if loses >= 0 {
+		bs.all = slices.Delete(bs.all, loses, loses+1)
 	}
 }
 
