@@ -95,3 +95,38 @@ func TestAWatchTellsOfEventsAsTheyCome(t *testing.T) {
 		t.Error(message)
 	}
 }
+
+// Who may see one namespace of a member gets what is about it, and nothing else of the member.
+func TestEventsOfANamespaceAreOfThatNamespaceOnly(t *testing.T) {
+	r, _ := ledgers(t)
+	r.journal.Add(journal.Event{Type: journal.Move, Member: "dev", Namespace: "shop", Name: "a"})
+	r.journal.Add(journal.Event{Type: journal.Move, Member: "dev", Namespace: "bank", Name: "b"})
+	r.journal.Add(journal.Event{Type: journal.ClusterState, Member: "dev", Name: "state"})
+	s := serve(t, r, nil)
+	s.give("tenant", auth.Access{Verb: "list", Resource: "events", Member: "dev", Namespace: "shop"})
+	answer, err := s.events().ListEvents(as(t, "tenant"), &plimsollv1.ListEventsRequest{Cluster: "dev", Namespace: "shop"})
+	if want := []string{"dev/a"}; err != nil || !slices.Equal(named(answer.GetEvents()), want) {
+		t.Errorf("listed: %v, %v", answer, err)
+	}
+	stream, err := s.events().WatchEvents(as(t, "tenant"), &plimsollv1.WatchEventsRequest{Cluster: "dev", Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var watched []*plimsollv1.Event
+	for len(watched) < 2 {
+		message, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message.GetEvent() != nil {
+			watched = append(watched, message.GetEvent())
+		}
+		if message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+			r.journal.Add(journal.Event{Type: journal.Move, Member: "dev", Namespace: "bank", Name: "c"})
+			r.journal.Add(journal.Event{Type: journal.Move, Member: "dev", Namespace: "shop", Name: "d"})
+		}
+	}
+	if want := []string{"dev/a", "dev/d"}; !slices.Equal(named(watched), want) {
+		t.Errorf("watched: %v, want %v", named(watched), want)
+	}
+}

@@ -236,6 +236,7 @@ func TestMembersThatACallerMayNotSeeAreNotNamed(t *testing.T) {
 	p := r.place("shop", "search", 2, "prod", "secret")
 	p.Spec.GatherInto = "secret"
 	p.Status.Members[0].Reason = "as secret has no room"
+	p.Status.LastMoves[0].Reason = "secret has no room"
 	p.Status.Conditions[0].Message = "member secret: it refused"
 	s := serve(t, r, nil)
 	s.give("tenant", listFleet, auth.Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},

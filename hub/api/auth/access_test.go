@@ -48,17 +48,17 @@ func allowAll(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAc
 
 var getProd = Access{Verb: "get", Resource: "clusters", Member: "prod"}
 
-func TestAccessIsReviewedForTheWholeIdentityAndTheMember(t *testing.T) {
+func TestAccessIsReviewedForTheWholeIdentityTheMemberAndTheNamespace(t *testing.T) {
 	reviews := &accessReviews{allow: allowAll}
 	who := Identity{User: "alice", UID: "u-1", Groups: []string{"b", "a"}, Extra: map[string][]string{"k": {"v"}}}
-	allowed, err := reviews.reviewer().Allowed(t.Context(), who, getProd)
+	allowed, err := reviews.reviewer().Allowed(t.Context(), who, Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
 	if err != nil || !allowed {
 		t.Fatalf("got %v, %v", allowed, err)
 	}
 	want := []authorizationv1.SubjectAccessReviewSpec{{
 		User: "alice", UID: "u-1", Groups: []string{"b", "a"}, Extra: map[string]authorizationv1.ExtraValue{"k": {"v"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: "api.plimsoll.dev", Version: "v1", Resource: "clusters", Verb: "get", Name: "prod",
+			Group: "api.plimsoll.dev", Version: "v1", Resource: "workloads", Verb: "get", Name: "prod", Namespace: "shop",
 		},
 	}}
 	if diff := cmp.Diff(want, reviews.asked); diff != "" {
