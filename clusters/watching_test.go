@@ -136,6 +136,63 @@ func TestAWatchThatTheMemberRefusesOrThatHasToldSomethingIsItsReflectorsBusiness
 	})
 }
 
+// A member that is overloaded says when to come back; the transport has shortened what it may say.
+func TestAWatchIsNotOpenedAgainBeforeTheMemberSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		opens := 0
+		w := &watching{state: newWatchState(func() {}), next: intake.RoundTripper(func(*http.Request) (*http.Response, error) {
+			opens++
+			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"5"}}, Body: http.NoBody}, nil
+		})}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, _ = w.RoundTrip(watchRequest(ctx, t)) //nolint:bodyclose // there is none
+		g.Expect(opens).To(BeNumerically("~", 10*60/5, 3))
+	})
+}
+
+func TestThatAWatchIsClosedForLongIsAnnouncedOnceAndThatItIsOpenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		announced := 0
+		s := newWatchState(func() { announced++ })
+		after := func(d time.Duration) int {
+			time.Sleep(d)
+			synctest.Wait()
+			return announced
+		}
+		s.opened()
+		s.closed()
+		g.Expect(after(staleAfter-1)).To(BeZero(), "each watch ends now and then")
+		s.closed() // as by its body, which ends and is closed
+		g.Expect(after(1)).To(Equal(1))
+		g.Expect(after(time.Hour)).To(Equal(1))
+		s.opened()
+		g.Expect(after(0)).To(Equal(2))
+		s.closed()
+		g.Expect(after(staleAfter / 2)).To(Equal(2))
+		s.opened()
+		g.Expect(after(time.Hour)).To(Equal(2), "it was opened again in time")
+	})
+}
+
+func TestTheAgeOfAKindIsThatOfItsOldestPart(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 0)
+	age := func(closed ...time.Time) time.Time {
+		w := &warmCache{}
+		for _, at := range closed {
+			w.watches = append(w.watches, &watchState{open: at.IsZero(), closedAt: at})
+		}
+		return w.closedSince()
+	}
+	g.Expect(age(time.Time{}, time.Time{})).To(BeZero())
+	for _, all := range [][]time.Time{{now, now.Add(time.Second), {}}, {{}, now.Add(time.Second), now}} {
+		g.Expect(age(all...)).To(Equal(now))
+	}
+}
+
 // Whatever a member does to a watch: it is open soon after the member answers, and the state says whether it is.
 func TestAWatchIsOpenSoonAfterEveryFault(t *testing.T) {
 	for seed := range uint64(20) {
@@ -269,6 +326,8 @@ func TestACacheThatIsNotWatchedIsShown(t *testing.T) {
 		api.route(w, r, nil)
 	})
 	api.cutAll()
-	f.g.Eventually(f.metric("plimsoll_member_cache_age_seconds{kind=v1 Pod,member=a}")).Should(BeNumerically(">", 0))
+	age := f.metric("plimsoll_member_cache_age_seconds{kind=v1 Pod,member=a}")
+	f.g.Eventually(age).Should(BeNumerically(">", 0))
+	f.g.Eventually(age).Should(BeNumerically(">", age()), "it grows")
 	f.g.Expect(f.state("a")()).To(Equal("Ready/Ready"))
 }

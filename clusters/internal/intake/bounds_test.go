@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -19,10 +20,18 @@ import (
 
 func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
 	for value, want := range map[string]string{"3600": "5", "2": "2", "": "", "-1": "", "Fri, 31 Dec 2999 23:59:59 GMT": ""} {
-		header := http.Header{}
-		header.Set("Retry-After", value)
-		clampRetryAfter(header)
-		NewWithT(t).Expect(header.Get("Retry-After")).To(Equal(want), value)
+		g := NewWithT(t)
+		way := Intake{Member: "a"}.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {value}}, Body: http.NoBody}, nil
+		}))
+		for _, query := range []string{"", "?watch=true"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods"+query, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			resp, err := way.RoundTrip(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(resp.Header.Get("Retry-After")).To(Equal(want), value)
+			g.Expect(resp.Body.Close()).To(Succeed())
+		}
 	}
 }
 
@@ -48,6 +57,23 @@ func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
 			g.Expect(time.Since(began)).To(Equal(limit))
 			g.Expect(resp.Body.Close()).To(Succeed())
 		}
+	})
+}
+
+func TestAWatchThatIsNotAnsweredEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		silent := RoundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = Bounded("a", time.Second, 1, silent).RoundTrip(req) //nolint:bodyclose // there is none
+		var timeout *TimeoutError
+		g.Expect(errors.As(err, &timeout)).To(BeTrue(), "%v", err)
 	})
 }
 
