@@ -78,7 +78,7 @@ func TestOfAPodIsKeptWhatTellsThatItHasANodeOrShallStay(t *testing.T) {
 	read := func() plan.Pod {
 		dst := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: src.Spec.NodeName}}
 		kind.Keep(src, dst)
-		return plan.PodOf(spottest.DefaultKeys, dst, capacity.Spot)
+		return plan.PodOf(spottest.DefaultKeys.OfPods(), dst, capacity.Spot)
 	}
 	if p := read(); !p.NodeComing || p.DoNotDisrupt {
 		t.Errorf("%+v", p)

@@ -203,19 +203,19 @@ func TestAPodTellsItsFacts(t *testing.T) {
 	}
 	want := plan.Pod{Name: "web-1", UID: "u", Owner: "set", Version: 42, Slot: 12, Capacity: capacity.Spot, Reservation: "r", DeletionCost: "-12",
 		Moved: true, Created: spottest.Epoch, UnreadySince: lost.Time}
-	if diff := cmp.Diff(want, plan.PodOf(spottest.DefaultKeys, pod, c.OfPod(pod, node))); diff != "" {
+	if diff := cmp.Diff(want, plan.PodOf(spottest.DefaultKeys.OfPods(), pod, c.OfPod(pod, node))); diff != "" {
 		t.Error(diff)
 	}
 	pod.Annotations[spottest.DefaultKeys.Tried()] = spottest.Epoch.UTC().Format(time.RFC3339)
-	if got := plan.PodOf(spottest.DefaultKeys, pod, capacity.Spot); !got.TriedUntil.Equal(spottest.Epoch.Add(policy.TriedTime)) {
+	if got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, capacity.Spot); !got.TriedUntil.Equal(spottest.Epoch.Add(policy.TriedTime)) {
 		t.Errorf("left alone until %s", got.TriedUntil)
 	}
 	pod.Annotations[spottest.DefaultKeys.Tried()] = "yesterday"
-	if got := plan.PodOf(spottest.DefaultKeys, pod, capacity.Spot); !got.TriedUntil.IsZero() {
+	if got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, capacity.Spot); !got.TriedUntil.IsZero() {
 		t.Errorf("what is not a time leaves it alone until %s", got.TriedUntil)
 	}
 	pod.Spec.NodeName = "known"
-	if got := plan.PodOf(spottest.DefaultKeys, pod, c.OfPod(pod, node)); got.Capacity != capacity.OnDemand || !got.Bound {
+	if got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, c.OfPod(pod, node)); got.Capacity != capacity.OnDemand || !got.Bound {
 		t.Errorf("bound to an on-demand node: %+v", got)
 	}
 	pod.Spec.NodeName = "deleted"
@@ -224,7 +224,7 @@ func TestAPodTellsItsFacts(t *testing.T) {
 	}
 	for label, slot := range map[string]int{"": plan.NoSlot, "-1": plan.NoSlot, "007": plan.NoSlot, "x": plan.NoSlot, "0": 0, "999999999": plan.NoSlot} {
 		pod.Labels[spottest.DefaultKeys.Slot()] = label
-		if got := plan.PodOf(spottest.DefaultKeys, pod, capacity.Unknown).Slot; got != slot {
+		if got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, capacity.Unknown).Slot; got != slot {
 			t.Errorf("label %q is slot %d", label, got)
 		}
 	}

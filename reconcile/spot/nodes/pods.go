@@ -14,7 +14,7 @@ import (
 // pods and not to be kept. It is not safe for concurrent use.
 type PodReader struct {
 	table  *Table
-	keys   policy.Keys
+	keys   *policy.PodKeys
 	labels capacity.Labels
 	asked  map[string]nodeOfPods
 	last   string // the name that was looked up last: pods of a node often come together
@@ -31,7 +31,7 @@ type nodeOfPods struct {
 
 // Pods returns a reader of pods by what the table knows now.
 func (t *Table) Pods(keys policy.Keys, labels capacity.Labels) *PodReader {
-	return &PodReader{table: t, keys: keys, labels: labels}
+	return &PodReader{table: t, keys: keys.OfPods(), labels: labels}
 }
 
 // Facts reads one pod. It keeps strings of the pod, and nothing else of it.

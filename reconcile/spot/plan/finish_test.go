@@ -193,7 +193,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 	want := plan.Released{Owner: spottest.OwnerUID, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: plan.PurposeMove, At: spottest.Epoch}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "1",
 		Labels: map[string]string{plan.TemplateHash: plan.ReleasedHash("abc")}, Annotations: map[string]string{spottest.DefaultKeys.Released(): want.String()}}}
-	got := plan.PodOf(spottest.DefaultKeys, pod, capacity.Spot)
+	got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, capacity.Spot)
 	if got.Released == nil || got.Owner != spottest.OwnerUID || got.Supply() || !got.Alive() {
 		t.Fatalf("%+v", got)
 	}
@@ -201,7 +201,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 		t.Error(diff)
 	}
 	pod.Labels[plan.TemplateHash] = "abc" // copied into a template, or given back by a person
-	if got := plan.PodOf(spottest.DefaultKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
+	if got := plan.PodOf(spottest.DefaultKeys.OfPods(), pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{"", "true", `{"owner":""}`, `{"owner":"x"}`, string(make([]byte, 5000))} {

@@ -91,12 +91,11 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 // its controller counts on it.
 func (p *Pod) Supply() bool { return p.Alive() && !p.Leaving() && p.Released == nil }
 
-// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod].
-func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
+// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod]. It looks at each label and
+// annotation once: the cache keeps few, and a plan of a large workload reads all of its pods.
+func PodOf(keys *policy.PodKeys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{
-		Name: pod.Name, UID: pod.UID, Slot: ParseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
-		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[policy.DeletionCost],
-		Moved: pod.Annotations[keys.Moved()] == policy.MovedValue, Created: pod.CreationTimestamp.Time,
+		Name: pod.Name, UID: pod.UID, Slot: NoSlot, Capacity: capacityType, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Bound:    pod.Spec.NodeName != "", Node: pod.Spec.NodeName, UnreadySince: pod.CreationTimestamp.Time,
 	}
@@ -109,13 +108,41 @@ func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	}
 	p.conditions(pod)
 	p.NodeComing = !p.Bound && pod.Status.NominatedNodeName != ""
-	p.triedBefore(pod.Annotations[keys.Tried()])
-	p.DoNotDisrupt = pod.Annotations[AnnotationDoNotDisrupt] == "true" || pod.Annotations[AnnotationSafeToEvict] == "false"
-	p.Hash = pod.Labels[TemplateHash]
-	if value := pod.Annotations[keys.Released()]; value != "" {
-		p.released(value)
+	for key, value := range pod.Labels {
+		switch key {
+		case keys.Slot:
+			p.Slot = ParseSlot(value)
+		case TemplateHash:
+			p.Hash = value
+		}
+	}
+	if released := p.annotations(keys, pod.Annotations); released != "" {
+		p.released(released)
 	}
 	return p
+}
+
+// annotations takes in what the annotations say, but for that of a release, which it returns.
+func (p *Pod) annotations(keys *policy.PodKeys, all map[string]string) (released string) {
+	for key, value := range all {
+		switch key {
+		case keys.Reservation:
+			p.Reservation = value
+		case policy.DeletionCost:
+			p.DeletionCost = value
+		case keys.Moved:
+			p.Moved = value == policy.MovedValue
+		case keys.Tried:
+			p.triedBefore(value)
+		case keys.Released:
+			released = value
+		case AnnotationDoNotDisrupt:
+			p.DoNotDisrupt = p.DoNotDisrupt || value == "true"
+		case AnnotationSafeToEvict:
+			p.DoNotDisrupt = p.DoNotDisrupt || value == "false"
+		}
+	}
+	return released
 }
 
 // triedBefore takes in what the annotation says; what is not a time says nothing.

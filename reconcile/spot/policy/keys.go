@@ -126,3 +126,11 @@ func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
 
 // Released is the annotation on a pod that has left its ReplicaSet and serves until its replacement is ready.
 func (k Keys) Released() string { return k.Prefix + "/released" }
+
+// PodKeys are the keys that are looked for on every pod, made once for many pods.
+type PodKeys struct{ Slot, Reservation, Moved, Tried, Released string }
+
+// OfPods returns the keys that are looked for on every pod.
+func (k Keys) OfPods() *PodKeys {
+	return &PodKeys{Slot: k.Slot(), Reservation: k.Reservation(), Moved: k.Moved(), Tried: k.Tried(), Released: k.Released()}
+}
