@@ -4,6 +4,9 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -28,6 +31,34 @@ func explainSpec(p *placing) {
 	}
 	p.Eventually(p.events).Should(HaveKey("Moving"))
 	p.Eventually(p.events).Should(HaveKey("Converged"))
+}
+
+// unprotectedSpec has a floor that others may drain: the API, the explanation and one Event say so once the floor's pods are a minute old,
+// and no longer when a budget keeps the floor.
+func unprotectedSpec(p *placing) {
+	const replicas, percent, floor = 4, 50, 2
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor)))
+	p.exactly(w, replicas, percent, floor)
+	const said = "PodDisruptionBudget keeps 2 replicas healthy"
+	p.Eventually(func(g Gomega) {
+		known := p.shown(w)(g)
+		g.Expect(known.GetPlacement().GetUnprotected()).To(BeTrue())
+		g.Expect(known.GetExplanation()).To(ContainElement(ContainSubstring(said)))
+	}).Should(Succeed())
+	p.Eventually(p.events).Should(HaveKeyWithValue("Unprotected", 1))
+
+	least := intstr.FromInt32(floor)
+	p.Expect(p.member.Client().Create(p.ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{fleet.AppLabel: "web"}}},
+	})).To(Succeed())
+	p.Eventually(func(g Gomega) {
+		known := p.shown(w)(g)
+		g.Expect(known.GetPlacement().GetUnprotected()).To(BeFalse())
+		g.Expect(known.GetExplanation()).NotTo(ContainElement(ContainSubstring(said)))
+	}).Should(Succeed())
+	p.Expect(p.events()).To(HaveKeyWithValue("Unprotected", 1))
+	p.Expect(p.evictions()).To(BeEmpty())
 }
 
 // events counts the Events of the namespace by reason, repetitions included.

@@ -33,6 +33,7 @@ func TestModesAndAnswers(t *testing.T) {
 			"replicas move when the window is open, in the zone that it names": windowSpec,
 			"the hub explains what it wants, waits for and has moved":          explainSpec,
 			"what-if answers from the same state and writes nothing":           whatIfSpec,
+			"a floor that no budget protects is told until a budget does":      unprotectedSpec,
 			"tainted spot nodes are tolerated, and what a template has stays":  tolerationSpec,
 			"namespaces that the configuration leaves out are not touched":     namespaceSelectorSpec,
 			"a template that no spot node satisfies is told, and placed":       noSpotNodeFitsSpec,
@@ -41,7 +42,7 @@ func TestModesAndAnswers(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				specs.beside(t)
-				spec(place(t, h, f.Members[0], fleet.Enabled()))
+				spec(placeFor(t, h, f.Members[0], fleet.Enabled(), 4*patience)) // a minute passes before a floor counts as unprotected
 			})
 		}
 	})

@@ -46,6 +46,14 @@ func TestWideTablesHaveMoreColumns(t *testing.T) {
 	}
 }
 
+func TestAFloorThatNoBudgetProtectsHasASignInTheWideTable(t *testing.T) {
+	wide := startHub(t).run(t, "get", "workloads", "-o", "wide").out
+	lines := strings.Split(wide, "\n")
+	if len(lines) < 3 || !strings.HasSuffix(lines[0], "UNPROTECTED") || !strings.Contains(lines[1], "cart") || !strings.HasSuffix(lines[1], " yes") || !strings.HasSuffix(lines[2], " no") {
+		t.Errorf("cart alone is unprotected:\n%s", wide)
+	}
+}
+
 func TestTheShortFormsAreTheSameLists(t *testing.T) {
 	h := startHub(t)
 	for short, full := range map[string]string{

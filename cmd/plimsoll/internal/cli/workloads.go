@@ -99,14 +99,14 @@ func workloadsTable(to io.Writer, env Environment, all *plimsollv1.ListWorkloads
 		return nil
 	}
 	rows := newTable(columns(wide, []string{"CLUSTER", "NAMESPACE", "KIND", "NAME", "REPLICAS", "SPOT", "ON-DEMAND", "STATE", "REASON"},
-		"SPOT-PERCENTAGE", "MIN-ON-DEMAND", "NOT-READY")...)
+		"SPOT-PERCENTAGE", "MIN-ON-DEMAND", "NOT-READY", "UNPROTECTED")...)
 	for _, w := range all.GetWorkloads() {
 		p := w.GetPlacement()
 		row := []string{w.GetCluster(), w.GetNamespace(), w.GetKind(), w.GetName(), fmt.Sprint(p.GetReplicas()),
 			of(p.GetSpotActual(), p.GetSpotWanted()), of(p.GetOnDemandActual(), p.GetOnDemandWanted()),
 			word(w.GetState(), "WORKLOAD_STATE_"), p.GetReason()}
 		rows.add(columns(wide, row, policyValue(p.SpotPercentage, p.GetSpotPercentageSource()), policyValue(p.MinOnDemand, p.GetMinOnDemandSource()),
-			fmt.Sprint(p.GetPending()))...)
+			fmt.Sprint(p.GetPending()), yesNo(p.GetUnprotected()))...)
 	}
 	return rows.write(to)
 }
