@@ -131,10 +131,11 @@ func (e *Engine) underCeiling(s *subject, decided *plan.Result, now time.Time) {
 // Reasons of Events about batches of pods. Each message says how many of the replicas, and why.
 const (
 	eventInterrupted = "Interrupted" // Pods were evicted or released because their node is being terminated.
-	eventDrought     = "Drought"     // Pods that wait for a capacity type without room were evicted, so that their replacements go to the other type.
-	eventAdvised     = "Advised"     // Pods were evicted or released because their node is at risk of termination.
-	eventMoving      = "Moving"      // Pods were evicted or released so that their replacements go to the other capacity type.
-	eventReleased    = "Released"    // Released pods were evicted: their replacements are ready.
+	// Pods that wait for a capacity type without room were evicted, so that their replacements go to the other type.
+	eventInsufficientCapacity = "InsufficientCapacity"
+	eventAdvised              = "Advised"  // Pods were evicted or released because their node is at risk of termination.
+	eventMoving               = "Moving"   // Pods were evicted or released so that their replacements go to the other capacity type.
+	eventReleased             = "Released" // Released pods were evicted: their replacements are ready.
 )
 
 // movedFor are the reasons of Events about moves, in the order in which they are recorded.
@@ -142,7 +143,7 @@ var movedFor = []struct {
 	purpose plan.Purpose
 	reason  string
 }{
-	{plan.PurposeInterruption, eventInterrupted}, {plan.PurposeInsufficientCapacity, eventDrought}, {plan.PurposeAdvisory, eventAdvised}, {plan.PurposeMove, eventMoving},
+	{plan.PurposeInterruption, eventInterrupted}, {plan.PurposeInsufficientCapacity, eventInsufficientCapacity}, {plan.PurposeAdvisory, eventAdvised}, {plan.PurposeMove, eventMoving},
 }
 
 // tell records in the member what was done about a workload, and counts it.

@@ -348,7 +348,7 @@ func TestEventsAboutMovesComeInOneOrder(t *testing.T) {
 		workload.events = said
 		s.tell(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeInsufficientCapacity: 1},
 			map[plan.Purpose]int{plan.PurposeAdvisory: 1, plan.PurposeInterruption: 1, plan.PurposeFinish: 1})
-		if want := []string{"Interrupted", "Drought", "Advised", "Moving", "Released"}; !slices.Equal(said.all, want) {
+		if want := []string{"Interrupted", "InsufficientCapacity", "Advised", "Moving", "Released"}; !slices.Equal(said.all, want) {
 			t.Fatalf("%v, want %v", said.all, want)
 		}
 	}
