@@ -2,6 +2,7 @@ package docs
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -77,6 +78,27 @@ func TestEveryPageIsInTheNavigationAndInTheIndex(t *testing.T) {
 		if !slices.Contains(pages, page) || slices.Contains(shown[:i], page) {
 			t.Errorf("mkdocs.yml leads to %s, which is no page or was there already", page)
 		}
+	}
+}
+
+// Links that lead nowhere are warnings of MkDocs, and fail a strict build; those out of docs/ are rewritten by tools/site/links.py.
+func TestTheSiteIsBuiltWithoutBrokenLinks(t *testing.T) {
+	mkdocs, err := exec.LookPath("mkdocs")
+	if err != nil {
+		t.Skip("there is no mkdocs on this machine (Debian: apt-get install mkdocs): the site is not built")
+	}
+	site := t.TempDir()
+	build := exec.CommandContext(t.Context(), mkdocs, "build", "--strict", "--quiet", "--site-dir", site)
+	build.Dir = root
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("mkdocs build --strict: %v\n%s", err, said)
+	}
+	page, err := os.ReadFile(filepath.Join(site, "architecture", "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `href="https://github.com/plimsoll-dev/plimsoll/blob/main/reconcile/doc.go"`; !strings.Contains(string(page), want) {
+		t.Errorf("architecture.md has no %s on the site", want)
 	}
 }
 
