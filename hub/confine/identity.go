@@ -11,7 +11,6 @@ func identity(a Account) rule {
 	ofLease := "request.?namespace.orValue(\"\") != " + quote(a.Namespace) + " || request.?name.orValue(\"\") != " + quote(clusters.IdentityLease)
 	return rule{
 		suffix:    "identity",
-		alone:     true,
 		resources: []admissionregistrationv1.RuleWithOperations{on("coordination.k8s.io", "CREATE UPDATE DELETE", "leases")},
 		variables: []admissionregistrationv1.Variable{
 			variable("annotations", "object != null ? object.metadata.?annotations.orValue({}) : {}"),

@@ -1,7 +1,6 @@
 package confine
 
 import (
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -61,7 +60,7 @@ func grants(a Account) []grant {
 // expression is true for a request that the grant covers. What is empty is left out of a request.
 func (g grant) expression() string {
 	terms := []string{
-		"request.requestResource.group == " + quote(g.group), "request.requestResource.resource == " + quote(g.resource),
+		"request.resource.group == " + quote(g.group), "request.resource.resource == " + quote(g.resource),
 		`request.?subResource.orValue("") == ` + quote(g.subresource), "request.operation in " + list(g.operations...),
 	}
 	if g.apart {
@@ -76,13 +75,14 @@ func (g grant) expression() string {
 	return "(" + strings.Join(terms, " && ") + ")"
 }
 
-// apart is true for a request that has to do with neither Kubernetes' own namespaces nor the account's.
-func (a Account) apart() admissionregistrationv1.Variable {
-	return variable("apart", `!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))
-}
-
-// covered denies what none of the grants covers. The message names those of other modules' reconcilers at its end.
-func (a Account) covered(all, others []grant) admissionregistrationv1.Validation {
+// kinds denies every write of Kubernetes' own kinds that no grant covers. Kinds of other groups are left to RBAC: the owner of
+// a member grants them one by one to reconcilers of their own.
+func kinds(a Account) rule {
+	all := grants(a)
+	terms := make([]string, 0, len(all))
+	for _, g := range all {
+		terms = append(terms, g.expression())
+	}
 	message := "may only write pods, evictions, numbers of replicas, Events, its webhook configurations, "
 	for i := range a.Resources {
 		if len(a.Resources[i].Parts) > 0 {
@@ -90,56 +90,22 @@ func (a Account) covered(all, others []grant) admissionregistrationv1.Validation
 		}
 	}
 	message += "and its own token"
-	for _, g := range others {
+	variables := []admissionregistrationv1.Variable{variable("apart",
+		`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
+	for _, g := range a.writes() {
 		message += ", and outside of the system's namespaces " + g.resource
 	}
-	terms := make([]string, 0, len(all))
-	for _, g := range all {
-		terms = append(terms, g.expression())
-	}
-	return deny(strings.Join(terms, " ||\n"), message)
-}
-
-// granted denies what no grant covers of resources that a policy is about. That matches equivalent resources too, as Events are in two
-// groups; so the grants are those of the name in any group, and the group is that of the request as it was made.
-func (a Account) granted(of []admissionregistrationv1.RuleWithOperations) admissionregistrationv1.Validation {
-	var about []grant
-	for _, g := range grants(a) {
-		if g.subresource == "" && slices.ContainsFunc(of, func(r admissionregistrationv1.RuleWithOperations) bool {
-			return slices.Contains(r.Resources, g.resource)
-		}) {
-			about = append(about, g)
-		}
-	}
-	return a.covered(about, nil)
-}
-
-// kinds denies every write of Kubernetes' own kinds that no grant covers, but for what others of the policies say that of themselves.
-// Kinds of other groups are left to RBAC: the owner of a member grants them one by one to reconcilers of their own.
-func kinds(a Account, others []rule) rule {
-	made := rule{
+	return rule{
 		suffix:    "kinds",
-		variables: []admissionregistrationv1.Variable{a.apart()},
+		variables: variables,
 		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*/*")},
 		conditions: []admissionregistrationv1.MatchCondition{{
 			Name: "of-kubernetes-own-groups", Expression: `!request.resource.group.contains(".") || request.resource.group.endsWith(".k8s.io")`,
 		}},
 		validations: []admissionregistrationv1.Validation{
-			a.covered(grants(a), a.writes()),
+			deny(strings.Join(terms, " ||\n"), message),
 			deny(`request.resource.resource != "secrets" || request.operation == "DELETE" || object.type != "kubernetes.io/service-account-token"`,
 				"may not ask for the token of a service account by a Secret"),
 		},
 	}
-	for i := range others {
-		if others[i].alone {
-			made.excluded = append(made.excluded, others[i].resources...)
-		}
-	}
-	// The condition above leaves these out as well, once the API server has copied the object.
-	for _, kind := range a.keptKinds() {
-		if !builtIn(kind.Group) {
-			made.excluded = append(made.excluded, on(kind.Group, "CREATE UPDATE DELETE CONNECT", "*/*"))
-		}
-	}
-	return made
 }

@@ -43,7 +43,6 @@ func parts(a Account, of *module.Resource) rule {
 	const spec = "object.spec.template.spec"
 	made := rule{
 		suffix:    of.Plural,
-		alone:     true,
 		resources: resources,
 		validations: []admissionregistrationv1.Validation{
 			deny("(object == null || "+controlled("object")+") && (oldObject == null || "+controlled("oldObject")+")",

@@ -43,7 +43,6 @@ func pods(a Account) rule {
 	released := a.has("variables.annotations", "/released")
 	return rule{
 		suffix:    "pods",
-		alone:     true,
 		resources: []admissionregistrationv1.RuleWithOperations{on("", "CREATE UPDATE DELETE", "pods")},
 		variables: []admissionregistrationv1.Variable{
 			variable("pod", "object != null ? object : oldObject"),
@@ -124,7 +123,6 @@ func evictions() rule {
 func events() rule {
 	return rule{
 		suffix:    "events",
-		alone:     true,
 		resources: []admissionregistrationv1.RuleWithOperations{on("", "CREATE UPDATE", "events")},
 		validations: []admissionregistrationv1.Validation{
 			deny(`(oldObject != null ? oldObject : object).?source.?component.orValue("").startsWith("plimsoll")`, "may only write its own Events"),

@@ -80,14 +80,13 @@ type Policy struct {
 // Policies are all that bind the account. Their names begin with the account's.
 func Policies(account Account) []Policy {
 	a := account.withDefaults()
-	rules := []rule{pods(a), evictions(), events(), webhooks(a), definitions(a)}
+	rules := []rule{kinds(a), pods(a), evictions(), events(), webhooks(a), definitions(a)}
 	for i := range a.Resources {
 		if len(a.Resources[i].Parts) > 0 {
 			rules = append(rules, parts(a, &a.Resources[i]))
 		}
 	}
 	rules = append(rules, identity(a))
-	rules = append([]rule{kinds(a, rules)}, rules...)
 	all := make([]Policy, 0, len(rules))
 	for i := range rules {
 		all = append(all, rules[i].policy(a))
@@ -97,11 +96,7 @@ func Policies(account Account) []Policy {
 
 // rule is what one policy is made of.
 type rule struct {
-	suffix string // of its name
-	// alone says that the policy for kinds leaves the resources out, which are none with a subresource: this one says itself that no grant
-	// covers a write. An API server converts the object of each write, whoever makes it, for each policy that its resource matches.
-	alone       bool
-	excluded    []admissionregistrationv1.RuleWithOperations
+	suffix      string // of its name
 	resources   []admissionregistrationv1.RuleWithOperations
 	conditions  []admissionregistrationv1.MatchCondition // beside the one for the user
 	variables   []admissionregistrationv1.Variable
@@ -110,8 +105,10 @@ type rule struct {
 
 func (r *rule) policy(a Account) Policy {
 	meta := metav1.ObjectMeta{Name: a.Name + "-" + r.suffix}
-	if r.alone {
-		r.validations, r.variables = append([]admissionregistrationv1.Validation{a.granted(r.resources)}, r.validations...), append(r.variables, a.apart())
+	resources := make([]admissionregistrationv1.NamedRuleWithOperations, 0, len(r.resources))
+	for _, one := range r.resources {
+		one.Scope = ptr.To(admissionregistrationv1.AllScopes)
+		resources = append(resources, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: one})
 	}
 	return Policy{
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -120,7 +117,7 @@ func (r *rule) policy(a Account) Policy {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 				MatchConstraints: &admissionregistrationv1.MatchResources{
-					MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), ResourceRules: named(r.resources), ExcludeResourceRules: named(r.excluded),
+					MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), ResourceRules: resources,
 					NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 				},
 				MatchConditions: append([]admissionregistrationv1.MatchCondition{{
@@ -137,15 +134,6 @@ func (r *rule) policy(a Account) Policy {
 			},
 		},
 	}
-}
-
-// named are rules for all names and scopes.
-func named(rules []admissionregistrationv1.RuleWithOperations) (all []admissionregistrationv1.NamedRuleWithOperations) {
-	for _, one := range rules {
-		one.Scope = ptr.To(admissionregistrationv1.AllScopes)
-		all = append(all, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: one})
-	}
-	return all
 }
 
 // on is a rule about resources of one group, in all versions.
