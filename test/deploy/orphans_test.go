@@ -16,6 +16,7 @@ import (
 
 const (
 	upgradeHub = "helm upgrade plimsoll deploy/chart/plimsoll --kube-context hub --namespace plimsoll-system --reset-then-reuse-values --set "
+	installHub = "helm install plimsoll deploy/chart/plimsoll --kube-context hub --namespace plimsoll-system --create-namespace --set replicas=1"
 	elsewhere  = "fleet-members"
 )
 
@@ -33,13 +34,18 @@ EOF
 kubectl --context hub wait --for=condition=Established --timeout=60s crd/externalsecrets.external-secrets.io
 kubectl --context hub get externalsecrets --all-namespaces`
 
-// Helm, with its own template engine and a real API server, fails an upgrade after which the hub would not read a registration that it
-// reads now, and lets every other one pass.
+// Helm, with its own template engine and a real API server, fails an upgrade or a new installation after which the hub would not read a registration
+// that it reads now, and lets every other one pass.
 func TestAnUpgradeThatWouldLoseMembersIsRefused(t *testing.T) {
 	d := newDesk(t)
-	d.shell("install", "helm install plimsoll deploy/chart/plimsoll --kube-context hub --namespace plimsoll-system --create-namespace --set replicas=1")
+	d.shell("install", installHub)
 	d.shell("nobody is registered", upgradeHub+"registrations.namespace=plimsoll-members")
 	d.shell("register", "plimsoll register prod-eu --context prod-eu --hub-context hub")
+
+	// A new installation finds what the one before it has left.
+	d.shell("uninstall", "helm uninstall plimsoll --kube-context hub --namespace plimsoll-system")
+	d.refused(installHub+",registrations.namespace="+elsewhere, fleet.Registrations, elsewhere, "prod-eu", "set registrations.namespace="+fleet.Registrations)
+	d.shell("install again", installHub)
 
 	// From one namespace of registrations to another, and to the hub's own.
 	d.refused(upgradeHub+"registrations.namespace="+elsewhere, fleet.Registrations, elsewhere, "prod-eu", "set registrations.namespace="+fleet.Registrations)

@@ -12,7 +12,7 @@
 {{- end }}
 
 {{/* The namespaces in which the running hub may read registrations, as YAML: its own, where older versions kept them, and what its
-Deployment names. */}}
+Deployment names. Without a running hub, the default one if an earlier installation of the release has left it there. */}}
 {{- define "plimsoll.formerRegistrationNamespaces" -}}
 {{- $namespaces := list .Release.Namespace -}}
 {{- $running := lookup "apps/v1" "Deployment" .Release.Namespace "plimsoll-hub" -}}
@@ -21,6 +21,12 @@ Deployment names. */}}
 {{- if and (eq $variable.name "PLIMSOLL_HUB_REGISTRATIONNAMESPACE") $variable.value -}}
 {{- $namespaces = append $namespaces $variable.value -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $running -}}
+{{- $left := dig "metadata" "annotations" dict (lookup "v1" "Namespace" "" "plimsoll-members") -}}
+{{- if and (eq (get $left "meta.helm.sh/release-name") .Release.Name) (eq (get $left "meta.helm.sh/release-namespace") .Release.Namespace) -}}
+{{- $namespaces = append $namespaces "plimsoll-members" -}}
 {{- end -}}
 {{- end -}}
 {{- $namespaces | uniq | toYaml -}}
