@@ -22,21 +22,21 @@ const maxDetachReason = 256
 
 // detach gives up a member by force, or takes it back, as the annotation on its registration Secret says. Each change is
 // told in an Event on the Secret and in the log, and the metric plimsoll_member_detached shows what is.
-func (g *gates) detach(event clusters.Event) {
+func (h *holds) detach(event clusters.Event) {
 	member, registration := event.Status.Name, event.Status.Registration
 	reason, asked := detachReason(registration)
 	asked = asked && !event.Removed
-	was, is := g.runtime.Detached(member)
+	was, is := h.runtime.Detached(member)
 	switch {
 	case asked && (!is || was != reason):
-		g.runtime.Detach(member, reason)
-		g.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
-		g.tell(registration, corev1.EventTypeWarning, eventDetached, "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
+		h.runtime.Detach(member, reason)
+		h.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
+		h.tell(registration, corev1.EventTypeWarning, eventDetached, "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
 	case !asked && is:
-		g.runtime.Attach(member)
-		g.log.Info("member is no longer detached by force", "member", member)
+		h.runtime.Attach(member)
+		h.log.Info("member is no longer detached by force", "member", member)
 		if !event.Removed {
-			g.tell(registration, corev1.EventTypeNormal, eventAttached, "no longer detached by force: the hub works in the member again")
+			h.tell(registration, corev1.EventTypeNormal, eventAttached, "no longer detached by force: the hub works in the member again")
 		}
 	}
 }
@@ -48,13 +48,13 @@ func detachReason(r clusters.Registration) (reason string, detached bool) {
 }
 
 // tell records an Event about a registration Secret, of which it is given nothing but the identity.
-func (g *gates) tell(r clusters.Registration, kind, reason, message string) {
-	if g.events == nil {
+func (h *holds) tell(r clusters.Registration, kind, reason, message string) {
+	if h.events == nil {
 		return
 	}
 	secret := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, UID: types.UID(r.UID), ResourceVersion: r.ResourceVersion},
 	}
-	g.events.Eventf(secret, nil, kind, reason, "Detach", "%s", message)
+	h.events.Eventf(secret, nil, kind, reason, "Detach", "%s", message)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAMemberIsDetachedAsItsRegistrationSaysAndEachChangeIsToldOnce(t *testing.T) {
-	g, _, rt := newTestGates(t)
+	g, _, rt := newTestHolds(t)
 	recorder := events.NewFakeRecorder(10)
 	g.events = recorder
 	event := clusters.Event{Status: clusters.Status{Name: "a", Registration: clusters.Registration{Namespace: "ns", Name: "a"}}}

@@ -8,13 +8,13 @@
 // The rest, in the order in which a hub starts: main.go reads flags, surroundings.go sets up the process, options.go derives the options of
 // each part, scheme.go lists the kinds, hub_build.go builds the parts, hub_run.go runs and stops them. listeners.go opens the
 // addresses; publish.go publishes the authority that clients trust; scrape.go serves metrics, health.go the probes. adapters.go connects one part to
-// another; gates.go holds the queues of members with another owner, detach.go detaches those that are gone; reach.go, tenancy.go and
+// another; holds.go holds the queues of members with another owner, detach.go detaches those that are gone; reach.go, tenancy.go and
 // tokens.go (tokens_metrics.go) are about single members; fleet.go builds fleet placement, webpage.go the web page, and
 // events.go records events for the API.
 //
 // # What assumes one owner of all members
 //
-// Every question about the owner names a member: gates, routes (webhook and API), Events about registrations, the fence and the count of
+// Every question about the owner names a member: holds, routes (webhook and API), Events about registrations, the fence and the count of
 // writes, the peers' connections. Two members may have different owners as far as these are concerned. What still has one
 // owner of everything, and changes when members are shared out (docs/decisions/0013), is only this:
 //

@@ -72,7 +72,7 @@ type Hub struct {
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
-	gates   gates
+	holds   holds
 	events  *eventLog
 	batches *api.Batches // of both sides of the API
 	tasks   []task

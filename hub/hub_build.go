@@ -34,8 +34,8 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	if h.runtime, err = reconcile.NewRuntime(runtimeOptions(h)); err != nil {
 		return err
 	}
-	h.gates = gates{runtime: h.runtime, ownership: h.ownership, peers: h.peers, log: h.log}
-	h.gates.follow()
+	h.holds = holds{runtime: h.runtime, ownership: h.ownership, peers: h.peers, log: h.log}
+	h.holds.follow()
 	stop := stopTime * 2 / 3
 	local, err := manager.New(h.hubConfig, manager.Options{
 		Scheme: h.scheme, Logger: logr.FromSlogHandler(h.log.Handler()),
@@ -50,7 +50,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	}
 	options := memberOptions(h)
 	options.Events = ownEvents{EventRecorder: local.GetEventRecorder("plimsoll-hub"), routes: h.routes}
-	h.gates.events = options.Events
+	h.holds.events = options.Events
 	if h.provider, err = clusters.New(options); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (h *Hub) admit(options *api.Options) error {
 
 // readiness is what has to be as it should for calls to be sent to this replica.
 func (h *Hub) readiness() []check {
-	return []check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}
+	return []check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.holds.stopped}}
 }
 
 // buildProbes creates the endpoints for Kubernetes.

@@ -45,7 +45,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	failure, stopping := context.Cause(running), time.Now()
 	defer time.AfterFunc(time.Until(partsAt(&h.config, stopping)), h.listeners.webhook.Leave).Stop()
-	h.gates.stop()
+	h.holds.stop()
 	h.drain()
 	h.flushFleet()
 	yield()
@@ -123,7 +123,7 @@ func (h *Hub) wait(tasks *sync.WaitGroup) {
 
 // memberChanged hears of every change of a member's status.
 func (h *Hub) memberChanged(event clusters.Event) {
-	h.gates.member(event)
+	h.holds.member(event)
 	h.events.member(event)
 	if event.Removed {
 		h.admission.Forget(event.Status.Name)

@@ -53,14 +53,14 @@ func (s *shared) BeginWrite(member string) (time.Time, func(), error) {
 }
 
 // newShared has the members a and b, of which a is ours and b is not.
-func newShared(t *testing.T) (*shared, *gates, *reconcile.Runtime) {
+func newShared(t *testing.T) (*shared, *holds, *reconcile.Runtime) {
 	t.Helper()
 	rt, err := reconcile.NewRuntime(reconcile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log, owns := slog.New(slog.DiscardHandler), &shared{owners: map[string]string{"a": ownAddress, "b": "10.0.0.2:1"}}
-	g := &gates{runtime: rt, ownership: owns, peers: newPeers(nil, log), log: log}
+	g := &holds{runtime: rt, ownership: owns, peers: newPeers(nil, log), log: log}
 	g.follow()
 	return owns, g, rt
 }

@@ -54,7 +54,7 @@ func newMetrics(rt *Runtime) *metrics {
 		duration: histogram("plimsoll_reconcile_duration_seconds", "Time that a reconcile took.", durationBuckets,
 			labelController, labelMember),
 		wait: histogram("plimsoll_queue_wait_seconds",
-			"Time from the moment a key could run (its event, or the opening of its member's gate) to the start of its reconcile.",
+			"Time from the moment a key could run (its event, or the end of its member's hold) to the start of its reconcile.",
 			waitBuckets, labelMember, labelPriority),
 		depth: prometheus.NewDesc("plimsoll_queue_depth", "Keys that are queued, and those that are held because this replica does not act on the member, or its breaker is open.",
 			[]string{labelController, labelMember, labelPriority}, nil),

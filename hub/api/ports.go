@@ -58,8 +58,8 @@ type Objects interface {
 	RequeueFor(key reconcile.Key, caller string) (reconcile.Operation, error)
 	// Version is another number whenever what RecordsIn says of a member may have changed.
 	Version(member string) uint64
-	// Closed reports whether a gate of a member is closed, and why.
-	Closed(member string, gate reconcile.Hold) (reason string, closed bool)
+	// Closed reports whether the keys of a member are held, and why.
+	Closed(member string, hold reconcile.Hold) (reason string, closed bool)
 	// OperationsIn returns the orders about a member that were accepted here, by ID.
 	OperationsIn(member string) []reconcile.Operation
 	// CancelOperation takes an order back; see [reconcile.Runtime.CancelOperation].

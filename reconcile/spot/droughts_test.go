@@ -73,21 +73,21 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, plan.Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
 	if !observed.Owners[0].DrySince.IsZero() || d.droughts.Decisions(capacity.Spot) != 0 {
-		t.Error("a verdict would need a probe")
+		t.Error("a decision would need a probe")
 	}
 }
 
-func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
+func TestADecisionEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	now, settings := time.Now(), plan.Settings{PendingTimeout: time.Minute}
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
 	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 1 {
-		t.Fatal("there is no verdict")
+		t.Fatal("there is no decision")
 	}
 	d.removeOwner("set-web-1")
 	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 0 {
-		t.Error("the verdict stands for nobody")
+		t.Error("the decision stands for nobody")
 	}
 }
 

@@ -149,8 +149,8 @@ type FleetView struct {
 	SpotDrySince, OnDemandDrySince time.Time
 	// SpotUnboundSince is since when the oldest pod on spot waits for a node of which there is no sign; zero: none does.
 	SpotUnboundSince time.Time
-	// SpotOnTrial says that a probe found room on spot after a drought, and no replica has yet.
-	SpotOnTrial bool
+	// SpotProbing says that a probe found room on spot after a drought, and no replica has yet.
+	SpotProbing bool
 	// Start is how long nodes were seen to take; zero: none was seen.
 	Start time.Duration
 	// Requirements is the scheduling requirements of its pods as text; empty: they are not known. Equal ones have equal texts.
@@ -205,7 +205,7 @@ func ViewOf(o *plan.Observed) FleetView {
 	for i := range o.Owners {
 		owner := &o.Owners[i]
 		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, owner.DrySince), when.Earlier(v.OnDemandDrySince, owner.OnDemandDrySince)
-		v.SpotOnTrial = v.SpotOnTrial || owner.SpotOnTrial
+		v.SpotProbing = v.SpotProbing || owner.SpotProbing
 		start = owner.Start
 	}
 	if o.Ordinals {

@@ -33,7 +33,7 @@ func someProbe(e *Engine) *shortage.Probe {
 	return &shortage.Probe{Name: "plimsoll-probe-1", Gated: true, Decision: shortage.Decision{Requirements: shape, Capacity: capacity.Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
 }
 
-func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
+func TestAProbeKeepsItsDecisionAndGivesWayToEveryOtherPod(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
 	pod := e.probePod(want, "plimsoll-system", spottest.ByConfiguration)

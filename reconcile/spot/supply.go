@@ -164,7 +164,7 @@ func (d *directory) observeDry(o *plan.Observed, now time.Time) (dry bool) {
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
 		shape := d.shape(known)
-		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.OnTrial(shape)
+		owner.SpotProbing, owner.OnDemandProbing = d.droughts.Probing(shape)
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {

@@ -71,14 +71,14 @@ func (b *bench) churnOne(ctx context.Context, m *fleet.Member, percent, floor in
 	if err := b.api.Settle(ctx, w, churnReplicas); err != nil {
 		return 0, fmt.Errorf("after the churn: %w", err)
 	}
-	verdict, err := ordeal.Judge()
+	outcome, err := ordeal.Judge()
 	if err != nil {
 		return 0, err
 	}
-	for _, sentence := range verdict.Breaks {
+	for _, sentence := range outcome.Breaks {
 		b.logf("%s: floor of %d broken: %s", w, floor, sentence)
 	}
 	b.report.Note("churn, floor %d: %d pods evicted by us and %d by the hub, %d creations refused; all replicas ready at %d times, then at least %d on-demand; at most %d pods without a slot",
-		floor, churn.Evictions, verdict.ByHub, verdict.Refused, verdict.Whole, verdict.Lowest, verdict.Unplaced)
-	return len(verdict.Breaks), discard(ctx, w)
+		floor, churn.Evictions, outcome.ByHub, outcome.Refused, outcome.Whole, outcome.Lowest, outcome.Unplaced)
+	return len(outcome.Breaks), discard(ctx, w)
 }

@@ -75,13 +75,13 @@ func (s told) must(err error) {
 }
 
 // settle ends a chapter: all members converge, and nothing in the history of the whole site is what must not be.
-func (s told) settle(ctx context.Context) *Verdict {
+func (s told) settle(ctx context.Context) *Outcome {
 	s.Helper()
-	verdict, converged, err := s.Settle(ctx)
+	outcome, converged, err := s.Settle(ctx)
 	s.must(err)
-	s.must(verdict.Err())
-	s.Logf("converged %s after the load was held still; so far %s", converged.Round(10*time.Millisecond), verdict)
-	return verdict
+	s.must(outcome.Err())
+	s.Logf("converged %s after the load was held still; so far %s", converged.Round(10*time.Millisecond), outcome)
+	return outcome
 }
 
 // owner is who acts, when there is no change under way.

@@ -17,8 +17,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// A Verdict says what the recorded history has in it, from the beginning on. What must not be is a sentence each.
-type Verdict struct {
+// An Outcome says what the recorded history has in it, from the beginning on. What must not be is a sentence each.
+type Outcome struct {
 	// DoubleWrites are writes by a replica that did not hold the Lease, attempts included.
 	DoubleWrites []string
 	// FloorBreaks are evictions by the hub of on-demand replicas when no more than the floor were there.
@@ -40,7 +40,7 @@ type Verdict struct {
 }
 
 // Err is nil when there is nothing that must not be.
-func (v *Verdict) Err() error {
+func (v *Outcome) Err() error {
 	var problems []error
 	for what, sentences := range map[string][]string{
 		"writes without the Lease": v.DoubleWrites, "the floor was broken": v.FloorBreaks, "the budget was broken": v.BudgetBreaks,
@@ -54,7 +54,7 @@ func (v *Verdict) Err() error {
 }
 
 // String tells how much was judged.
-func (v *Verdict) String() string {
+func (v *Outcome) String() string {
 	return fmt.Sprintf("%d changes and %d orders acknowledged (%d finished by another reconcile), %d writes and %d evictions by the hub (%d counted by the budget; %d asked for by UID), %d tenures",
 		v.Changes, v.Orders, v.TakenUp, v.Writes, v.Evictions, v.Budgeted, v.Named, v.Tenures)
 }
@@ -123,7 +123,7 @@ func around(tenures []Tenure, at time.Time) (told string) {
 const lag = 5 * time.Second
 
 // judgePods looks for broken floors and budgets among what the hub did to the pods of a member's workload.
-func (h *podHistory) judgePods(member string, events []kube.AuditEvent, into *Verdict) {
+func (h *podHistory) judgePods(member string, events []kube.AuditEvent, into *Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	evicted, deleted := map[string]time.Time{}, map[string]time.Time{} // when first asked for and granted
@@ -158,7 +158,7 @@ func first(times map[string]time.Time, name string, at time.Time) {
 	}
 }
 
-func (h *podHistory) judgeFloor(member string, evicted map[string]time.Time, into *Verdict) {
+func (h *podHistory) judgeFloor(member string, evicted map[string]time.Time, into *Outcome) {
 	for i, d := range h.departures {
 		if _, ours := evicted[d.pod]; !ours {
 			continue
@@ -176,7 +176,7 @@ func (h *podHistory) judgeFloor(member string, evicted map[string]time.Time, int
 }
 
 // judgeBudget wants every replica that was ready when it was evicted to be counted by the budget, which had something left.
-func (h *podHistory) judgeBudget(member string, evicted map[string]time.Time, into *Verdict) {
+func (h *podHistory) judgeBudget(member string, evicted map[string]time.Time, into *Outcome) {
 	for _, pod := range h.overdrawn {
 		if _, ours := evicted[pod]; ours {
 			into.BudgetBreaks = append(into.BudgetBreaks, fmt.Sprintf("%s: %s was evicted when the budget had nothing left", member, pod))
@@ -240,7 +240,7 @@ func (e *evictionRequest) uid() types.UID {
 }
 
 // judgeNames wants every eviction that the hub asked for to name its pod by the UID.
-func (h *podHistory) judgeNames(member string, asked []evictionRequest, into *Verdict) {
+func (h *podHistory) judgeNames(member string, asked []evictionRequest, into *Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range asked {

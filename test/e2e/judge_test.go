@@ -158,7 +158,7 @@ func TestTheFloorIsBrokenByAnEvictionThatLeavesTooFew(t *testing.T) {
 				h.saw(pod(name, true), true, second(float64(i+1)))
 				h.disrupted[name] = true
 			}
-			var v Verdict
+			var v Outcome
 			h.judgePods("prod-eu", c.events, &v)
 			if len(v.FloorBreaks) != c.breaks || len(v.BudgetBreaks) != 0 {
 				t.Errorf("found %v and %v, want %d breaks of the floor", v.FloorBreaks, v.BudgetBreaks, c.breaks)
@@ -186,14 +186,14 @@ func TestABudgetIsBrokenByWhatItHasNotCounted(t *testing.T) {
 			for i, budget := range c.budgets {
 				h.budgeted(budget, i == 0)
 			}
-			var v Verdict
+			var v Outcome
 			h.judgePods("prod-eu", c.events, &v)
 			said := strings.Join(v.BudgetBreaks, "\n")
 			if (c.says == "") != (said == "") || !strings.Contains(said, c.says) {
 				t.Errorf("found %q, want %q", said, c.says)
 			}
 			if (c.says == "") != (v.Err() == nil) {
-				t.Errorf("the verdict is %v", v.Err())
+				t.Errorf("the outcome is %v", v.Err())
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestABudgetIsBrokenByWhatItHasNotCounted(t *testing.T) {
 func TestWhatHappenedWhileAWatchWasLostIsNotJudged(t *testing.T) {
 	h := shelf("a", "b", "c", "d", "e")
 	h.missed(second(1), second(3))
-	var v Verdict
+	var v Outcome
 	h.judgePods("prod-eu", []kube.AuditEvent{eviction("a", 2), eviction("b", 60)}, &v)
 	if len(v.BudgetBreaks) != 1 || !strings.Contains(v.BudgetBreaks[0], " b was evicted") {
 		t.Errorf("found %v, want b alone", v.BudgetBreaks)
@@ -250,14 +250,14 @@ func TestAnEvictionNamesItsPodByTheUID(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var v Verdict
+			var v Outcome
 			shelf("a", "b").judgeNames("prod-eu", asked, &v)
 			said := strings.Join(v.Unnamed, "\n")
 			if (c.says == "") != (said == "") || !strings.Contains(said, c.says) || v.Named != c.named {
 				t.Errorf("found %q and %d that name the pod, want %q and %d", said, v.Named, c.says, c.named)
 			}
 			if (c.says == "") != (v.Err() == nil) {
-				t.Errorf("the verdict is %v", v.Err())
+				t.Errorf("the outcome is %v", v.Err())
 			}
 		})
 	}

@@ -234,20 +234,20 @@ func (s *Site) goOn(members ...*Cluster) {
 
 // Settle holds the load still, waits until all members have converged, follows all orders to their end, and judges everything
 // since the start. converged is how long the members took. The load goes on when it returns.
-func (s *Site) Settle(ctx context.Context) (verdict *Verdict, converged time.Duration, err error) {
+func (s *Site) Settle(ctx context.Context) (outcome *Outcome, converged time.Duration, err error) {
 	begun := time.Now()
 	defer s.goOn(s.Members...)
 	if err := s.converge(ctx, s.Members...); err != nil {
 		return nil, 0, err
 	}
 	converged = time.Since(begun)
-	verdict, err = s.judge(ctx)
-	return verdict, converged, err
+	outcome, err = s.judge(ctx)
+	return outcome, converged, err
 }
 
 // judge looks at everything since the start.
-func (s *Site) judge(ctx context.Context) (*Verdict, error) {
-	v := &Verdict{}
+func (s *Site) judge(ctx context.Context) (*Outcome, error) {
+	v := &Outcome{}
 	tenures := s.recorder.tenures.list()
 	for _, m := range s.Members {
 		p := s.load.members[m.Name]

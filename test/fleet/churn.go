@@ -121,8 +121,8 @@ func (m *Member) Evict(ctx context.Context, pod *corev1.Pod) (done bool, err err
 	return err == nil, err
 }
 
-// A Verdict tells what came of a churn.
-type Verdict struct {
+// An Outcome tells what came of a churn.
+type Outcome struct {
 	// Breaks of the floor by the hub, a sentence each.
 	Breaks []string
 	// ByHub is how many pods the hub evicted meanwhile, and Refused how many creations were refused.
@@ -137,7 +137,7 @@ type Verdict struct {
 // Judge counts the breaks of the floor in the true order of events: moments at which all wanted replicas exist and are
 // alive, none is leaving, and fewer than the floor are on-demand; and evictions by the hub of an on-demand pod when no more
 // than the floor were alive. An error says that nothing was tried: nobody was refused, or the floor was never to be seen.
-func (o *Ordeal) Judge() (*Verdict, error) {
+func (o *Ordeal) Judge() (*Outcome, error) {
 	audit, namespace := o.Workload.Member.Cluster.Audit(), kube.InNamespace(o.Workload.Namespace)
 	byHub, err := audit.Since(o.mark, kube.Evictions, namespace, ByHub)
 	if err != nil {
@@ -155,7 +155,7 @@ func (o *Ordeal) Judge() (*Verdict, error) {
 	for _, eviction := range byHub {
 		moved[eviction.Name] = true
 	}
-	v := &Verdict{ByHub: len(byHub), Refused: len(refused), Lowest: o.Replicas}
+	v := &Outcome{ByHub: len(byHub), Refused: len(refused), Lowest: o.Replicas}
 	for i := range moments {
 		v.see(&moments[i], o.Replicas, o.Floor, moved[moments[i].Pod])
 	}
@@ -169,7 +169,7 @@ func (o *Ordeal) Judge() (*Verdict, error) {
 }
 
 // see takes one moment into account; moved says that its pod was evicted by the hub.
-func (v *Verdict) see(m *Moment, replicas, floor int, moved bool) {
+func (v *Outcome) see(m *Moment, replicas, floor int, moved bool) {
 	v.Unplaced = max(v.Unplaced, m.Unplaced)
 	if m.Mix.All() >= replicas && m.Mix.Leaving == 0 {
 		v.Whole++

@@ -94,7 +94,7 @@ func churnSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	p.Expect(ordeal.Run(p.ctx)).To(Succeed())
 	p.mended(w, replicas, percent, floor)
 
-	verdict, err := ordeal.Judge()
+	outcome, err := ordeal.Judge()
 	p.Expect(err).NotTo(HaveOccurred())
-	p.Expect(verdict.Breaks).To(BeEmpty())
+	p.Expect(outcome.Breaks).To(BeEmpty())
 }

@@ -10,7 +10,7 @@
 //
 // Judgement: record.go and the API servers' audit logs hold what happened, slowness.go how slow the machine was. The judges are
 // functions of such histories and do nothing else: judge_writes.go (no two replicas write), judge_floors.go, judge_budgets.go and
-// judge_orders.go (a sequential model, checked by porcupine). verdict.go puts them together; figures.go writes build/bench.json.
+// judge_orders.go (a sequential model, checked by porcupine). outcome.go puts them together; figures.go writes build/bench.json.
 //
 // docs/robustness.md says what was found.
 package main

@@ -17,8 +17,8 @@ type figure struct {
 	Unit  string  `json:"unit"`
 }
 
-// figures of a verdict.
-func (v *Verdict) figures() []figure {
+// figures of an outcome.
+func (v *Outcome) figures() []figure {
 	return []figure{
 		{"robustness-faults", float64(len(v.Faults)), "faults"},
 		{"robustness-double-writes", float64(len(v.DoubleWrites)), "writes"},

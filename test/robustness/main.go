@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// robustness does a run, prints its verdict, and fails when something was found.
+// robustness does a run, prints its outcome, and fails when something was found.
 func robustness(ctx context.Context, options Options, out string) error {
 	fmt.Printf("seed %d: make robustness SEED=%d DURATION=%s\n", options.Seed, options.Seed, options.Duration)
 	if err := os.MkdirAll(options.Dir, 0o755); err != nil {
@@ -41,18 +41,18 @@ func robustness(ctx context.Context, options Options, out string) error {
 	if _, err := os.Stat(skewedBinary()); err != nil {
 		fmt.Println("wrong clocks are not tried: build/robustness/plimsoll-hub-skewed is missing, which `make robustness` builds")
 	}
-	verdict, err := Run(ctx, options)
-	if verdict == nil {
+	outcome, err := Run(ctx, options)
+	if outcome == nil {
 		return err
 	}
-	verdict.print(os.Stdout)
+	outcome.print(os.Stdout)
 	if err == nil { // what did not come to its end shows nothing
-		err = mergeFigures(out, verdict.figures())
+		err = mergeFigures(out, outcome.figures())
 	}
 	if err == nil {
-		err = verdict.enough(options)
+		err = outcome.enough(options)
 	}
-	if !verdict.clean() {
+	if !outcome.clean() {
 		err = errors.Join(err, fmt.Errorf("something was found with seed %d; what happened is in %s", options.Seed, options.Dir))
 	}
 	return err

@@ -195,18 +195,18 @@ func TestFiguresJoinThoseThatAreThere(t *testing.T) {
 func TestARunWithTooFewFaultsFails(t *testing.T) {
 	ten, two := Options{Duration: 10 * time.Minute}, Options{Duration: 10 * time.Minute, Faults: 2}
 	for name, c := range map[string]struct {
-		verdict Verdict
+		outcome Outcome
 		options Options
 		fails   bool
 	}{
-		"60 in ten minutes":                         {verdict: Verdict{Faults: make([]Injection, 60), Writes: 1, Orders: 1}, options: ten},
-		"59 in ten minutes":                         {verdict: Verdict{Faults: make([]Injection, 59), Writes: 1, Orders: 1}, options: ten, fails: true},
-		"a round of two":                            {verdict: Verdict{Faults: make([]Injection, 2), Writes: 1, Orders: 1}, options: two},
-		"a round of two of which one made no sense": {verdict: Verdict{Faults: make([]Injection, 1), Writes: 1, Orders: 1}, options: two, fails: true},
-		"nobody wrote":                              {verdict: Verdict{Faults: make([]Injection, 60), Orders: 1}, options: ten, fails: true},
-		"nobody ordered":                            {verdict: Verdict{Faults: make([]Injection, 60), Writes: 1}, options: ten, fails: true},
+		"60 in ten minutes":                         {outcome: Outcome{Faults: make([]Injection, 60), Writes: 1, Orders: 1}, options: ten},
+		"59 in ten minutes":                         {outcome: Outcome{Faults: make([]Injection, 59), Writes: 1, Orders: 1}, options: ten, fails: true},
+		"a round of two":                            {outcome: Outcome{Faults: make([]Injection, 2), Writes: 1, Orders: 1}, options: two},
+		"a round of two of which one made no sense": {outcome: Outcome{Faults: make([]Injection, 1), Writes: 1, Orders: 1}, options: two, fails: true},
+		"nobody wrote":                              {outcome: Outcome{Faults: make([]Injection, 60), Orders: 1}, options: ten, fails: true},
+		"nobody ordered":                            {outcome: Outcome{Faults: make([]Injection, 60), Writes: 1}, options: ten, fails: true},
 	} {
-		if err := c.verdict.enough(c.options); (err != nil) != c.fails {
+		if err := c.outcome.enough(c.options); (err != nil) != c.fails {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

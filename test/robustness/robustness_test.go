@@ -18,17 +18,17 @@ const (
 // not for a time. What it finds can be found again, mostly, for a fault meets what the machine has just come to.
 func TestAShortRunFindsNothing(t *testing.T) {
 	options := Options{Seed: shortSeed, Faults: shortFaults, Members: []string{"alpha"}, Dir: t.TempDir(), Log: t.Output()}
-	verdict, err := Run(t.Context(), options)
-	if verdict != nil {
-		verdict.print(t.Output())
+	outcome, err := Run(t.Context(), options)
+	if outcome != nil {
+		outcome.print(t.Output())
 	}
 	if err == nil {
-		err = verdict.enough(options)
+		err = outcome.enough(options)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	if verdict != nil && !verdict.clean() {
+	if outcome != nil && !outcome.clean() {
 		t.Error("something was found")
 	}
 	if t.Failed() {

@@ -12,8 +12,8 @@ import (
 )
 
 // Run does faults under load for the duration, and judges what came of it. An error says that the run itself did not work, or
-// that the hub did not come to rest when everything was healed; the verdict may be there as well.
-func Run(ctx context.Context, options Options) (*Verdict, error) {
+// that the hub did not come to rest when everything was healed; the outcome may be there as well.
+func Run(ctx context.Context, options Options) (*Outcome, error) {
 	s, err := startSite(ctx, options)
 	if s != nil {
 		defer func() {
@@ -36,11 +36,11 @@ func Run(ctx context.Context, options Options) (*Verdict, error) {
 	}
 	broke := r.rounds(ctx)
 	r.load.pause()
-	verdict, err := r.judge(broke == nil)
+	outcome, err := r.judge(broke == nil)
 	for _, replica := range s.replicas {
 		err = errors.Join(err, replica.ended())
 	}
-	return verdict, errors.Join(broke, err)
+	return outcome, errors.Join(broke, err)
 }
 
 // A run is one in progress.
@@ -141,10 +141,10 @@ func (r *run) rest(ctx context.Context) error {
 }
 
 // judge reads all logs and judges. Without rest at the end nobody knows what would have become of the orders that are open.
-func (r *run) judge(rested bool) (*Verdict, error) {
+func (r *run) judge(rested bool) (*Outcome, error) {
 	faults, problems := r.campaign.injections()
 	grants, evictions := r.site.tape.read()
-	v := &Verdict{Faults: faults}
+	v := &Outcome{Faults: faults}
 	since := sightOf(faults, r.slow)
 	var writes []Write
 	for _, m := range r.site.fleet.Members {

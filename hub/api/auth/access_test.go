@@ -139,7 +139,7 @@ func TestAccessThatWasTakenAwayOrGivenShowsInTime(t *testing.T) {
 	})
 }
 
-func TestAReviewThatFailsIsNoVerdictAndNotRemembered(t *testing.T) {
+func TestAReviewThatFailsDecidesNothingAndIsNotRemembered(t *testing.T) {
 	reviews := &accessReviews{allow: allowAll, err: errors.New("connection refused")}
 	reviewer := reviews.reviewer()
 	if allowed, err := reviewer.Allowed(t.Context(), Identity{User: "alice"}, getProd); allowed || err == nil {

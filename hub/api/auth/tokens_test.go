@@ -150,7 +150,7 @@ func TestWhatOneTokenGaveIsNotGivenToAnother(t *testing.T) {
 	}
 }
 
-func TestAClusterThatDoesNotAnswerIsNoVerdict(t *testing.T) {
+func TestAClusterThatDoesNotAnswerDecidesNothing(t *testing.T) {
 	reviews := &tokenReviews{err: errors.New("connection refused")}
 	reviewer := reviews.reviewer(t)
 	if _, err := reviewer.Authenticate(t.Context(), secret); err == nil || errors.Is(err, ErrBadToken) || strings.Contains(err.Error(), secret) {

@@ -215,9 +215,9 @@ func TestWhatAnotherReplicaRecordedIsReadBeforeItIsWritten(t *testing.T) {
 	drought(true)
 	rounds(other)
 	drought(false)
-	y.views["a"].SpotOnTrial = true // there is room again
+	y.views["a"].SpotProbing = true // there is room again
 	rounds(other)
-	y.views["a"].SpotOnTrial = false
+	y.views["a"].SpotProbing = false
 	drought(true)
 	rounds(one)
 	known, err := one.archive.read(t.Context())

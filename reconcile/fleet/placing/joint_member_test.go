@@ -309,7 +309,7 @@ func (m *jointMember) observed() plan.Observed {
 		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now),
 		DrySince: m.dry(capacity.Spot), OnDemandDrySince: m.dry(capacity.OnDemand),
 	}
-	owner.SpotOnTrial, owner.OnDemandOnTrial = m.droughts.OnTrial(jointShape)
+	owner.SpotProbing, owner.OnDemandProbing = m.droughts.Probing(jointShape)
 	o := plan.Observed{Ordinals: m.ordinals, Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{owner}}
 	if m.budget {
 		o.Budgets = []plan.Budget{m.budgetNow()}

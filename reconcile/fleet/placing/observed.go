@@ -69,7 +69,7 @@ func (d dryness) see(v *spot.FleetView, known bool, lost, now time.Time) dryness
 		return dryness{since: v.SpotUnboundSince, last: now, ready: v.Spot.Ready}
 	case !v.SpotDrySince.IsZero():
 		return dryness{since: v.SpotDrySince, last: now}
-	case v.SpotOnTrial || v.Spot.Ready > d.ready:
+	case v.SpotProbing || v.Spot.Ready > d.ready:
 		return dryness{}
 	}
 	return d
@@ -252,7 +252,7 @@ func (s *sight) supply(a *asked, since time.Time) *fleet.Member {
 		if s.view.SpotDrySince.IsZero() { // else a probe finds out
 			m.Spot.TryAt = s.dry.last.Add(dryTryAfter)
 		}
-	case s.view.SpotOnTrial:
+	case s.view.SpotProbing:
 		m.Spot.Room, m.Spot.Assured = max(1-s.view.Spot.Starting-s.view.Spot.Waiting, 0), false
 	}
 	if s.member.Cordoned {

@@ -127,7 +127,7 @@ func TestSinceWhenAMemberIsOutOfReach(t *testing.T) {
 func TestACordonedMemberTakesNoMoreReplicas(t *testing.T) {
 	for name, s := range map[string]sight{
 		"spot has room":  {known: true},
-		"spot is probed": {known: true, view: spot.FleetView{SpotOnTrial: true}},
+		"spot is probed": {known: true, view: spot.FleetView{SpotProbing: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.member = &Member{Name: "a", Reachable: true, Cordoned: true}
@@ -148,7 +148,7 @@ func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
 	if m := s.supply(&asked{}, time.Time{}); !m.Spot.DrySince.Equal(epoch) || !m.Spot.TryAt.Equal(epoch.Add(time.Minute+dryTryAfter)) || m.Spot.Assured {
 		t.Errorf("%+v", m.Spot)
 	}
-	for name, v := range map[string]spot.FleetView{"a probe found room": {SpotOnTrial: true}, "one is ready": {Spot: spot.FleetCount{Ready: 1}}} {
+	for name, v := range map[string]spot.FleetView{"a probe found room": {SpotProbing: true}, "one is ready": {Spot: spot.FleetCount{Ready: 1}}} {
 		if over := gone.see(&v, true, time.Time{}, epoch.Add(time.Hour)); over != (dryness{}) {
 			t.Errorf("%s: %+v", name, over)
 		}

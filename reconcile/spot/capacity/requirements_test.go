@@ -227,6 +227,6 @@ func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
 		t.Errorf("%s, want %s", got, plain)
 	}
 	if template := capacity.RequirementsOf(all, "shop", "", labels); !template.AtLeast(plain) {
-		t.Errorf("a verdict on pods says nothing of their template: %s", template)
+		t.Errorf("a decision on pods says nothing of their template: %s", template)
 	}
 }

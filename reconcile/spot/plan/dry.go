@@ -98,10 +98,10 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	return true
 }
 
-// onTrial reports whether nobody knows yet that a capacity type has room for the owner's pods.
-func (o *ownerPods) onTrial(capacityType capacity.Type) bool {
+// probing reports whether nobody knows yet that a capacity type has room for the owner's pods.
+func (o *ownerPods) probing(capacityType capacity.Type) bool {
 	_, dry := o.dryOf(capacityType)
-	return dry || (capacityType == capacity.Spot && o.SpotOnTrial) || (capacityType == capacity.OnDemand && o.OnDemandOnTrial)
+	return dry || (capacityType == capacity.Spot && o.SpotProbing) || (capacityType == capacity.OnDemand && o.OnDemandProbing)
 }
 
 // untried leaves out the replicas that were moved before and found no node.

@@ -18,9 +18,9 @@ func TestOneReplicaMovesAtATimeWhateverTheLimitWhereMoreCouldDoHarm(t *testing.T
 	}{
 		"nothing speaks against the limit": {capacity.OnDemand, func(*plan.Observed) {}, 4},
 		"each ordinal exists only once":    {capacity.OnDemand, func(o *plan.Observed) { o.Ordinals = true }, 1},
-		"only a probe has found on-demand": {capacity.OnDemand, func(o *plan.Observed) { o.Owners[0].OnDemandOnTrial = true }, 1},
-		"only a probe has found spot":      {capacity.Spot, func(o *plan.Observed) { o.Owners[0].SpotOnTrial = true }, 1},
-		"the other type is on trial":       {capacity.Spot, func(o *plan.Observed) { o.Owners[0].OnDemandOnTrial = true }, 4},
+		"only a probe has found on-demand": {capacity.OnDemand, func(o *plan.Observed) { o.Owners[0].OnDemandProbing = true }, 1},
+		"only a probe has found spot":      {capacity.Spot, func(o *plan.Observed) { o.Owners[0].SpotProbing = true }, 1},
+		"the other type is probed":         {capacity.Spot, func(o *plan.Observed) { o.Owners[0].OnDemandProbing = true }, 4},
 	} {
 		mix, percent := spottest.SpotOnly, 0
 		if c.to == capacity.Spot {

@@ -103,9 +103,9 @@ type Owner struct {
 	DrySince time.Time
 	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
 	OnDemandDrySince time.Time
-	// SpotOnTrial and OnDemandOnTrial say that a probe found room for pods of the owner's shape after a drought, and no replica has
+	// SpotProbing and OnDemandProbing say that a probe found room for pods of the owner's shape after a drought, and no replica has
 	// yet: replicas move there one at a time.
-	SpotOnTrial, OnDemandOnTrial bool
+	SpotProbing, OnDemandProbing bool
 	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
 	Contradiction Contradiction
 	// Spreads are the topology spread constraints of the owner's template that must hold.

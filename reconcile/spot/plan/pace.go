@@ -24,7 +24,7 @@ func (pl *planner) limit(o *ownerPods) int {
 
 // limitTo is the limit of moves to a capacity type: one at a time where nobody knows yet whether there is room.
 func (pl *planner) limitTo(o *ownerPods, to capacity.Type) int {
-	if o.onTrial(to) {
+	if o.probing(to) {
 		return 1
 	}
 	return pl.limit(o)

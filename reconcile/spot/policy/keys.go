@@ -100,7 +100,7 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 // bound to a zone without such nodes.
 const TriedTime = 24 * time.Hour
 
-// ProbeRequirements is the annotation with the verdict's shape; see [capacity.Requirements.String].
+// ProbeRequirements is the annotation with the decision's shape; see [capacity.Requirements.String].
 func (k Keys) ProbeRequirements() string { return k.Prefix + "/probe-shape" }
 
 // ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.

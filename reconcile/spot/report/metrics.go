@@ -106,7 +106,7 @@ var reservationsDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespac
 var dryDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "spot_dry"),
 	"Shapes of pods for which the member's capacity of the type (spot or on-demand) has no room.", []string{"member", "capacity"}, nil)
 
-// dryCollector counts verdicts by member and capacity type when it is asked.
+// dryCollector counts decisions by member and capacity type when it is asked.
 type dryCollector struct {
 	count func(capacity.Type) map[string]int
 }

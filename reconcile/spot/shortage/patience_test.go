@@ -14,17 +14,17 @@ func boundTo(uid string, shape capacity.Requirements, bound, joined time.Time) P
 	return p
 }
 
-func TestASignOfANodePutsAVerdictOffUntilTheNodeIsLate(t *testing.T) {
+func TestASignOfANodePutsADecisionOffUntilTheNodeIsLate(t *testing.T) {
 	w := newTrackerWorld()
 	p := pendingPod("a", cpu(100), epoch)
 	p.NodeComing = true
 	w.Observe(p, epoch.Add(time.Second))
 	late := epoch.Add(w.settings.NodeStart)
 	if plan := w.step(late.Add(-time.Second)); len(w.Decisions()) > 0 || !plan.Recheck.Equal(late) || !w.NodeComing("a", late.Add(-time.Second)) {
-		t.Errorf("%+v, verdicts %+v", plan, w.Decisions())
+		t.Errorf("%+v, decisions %+v", plan, w.Decisions())
 	}
 	if w.step(late); len(w.Decisions()) != 1 || w.NodeComing("a", late) {
-		t.Errorf("verdicts %+v", w.Decisions())
+		t.Errorf("decisions %+v", w.Decisions())
 	}
 }
 
@@ -82,7 +82,7 @@ func TestPatienceIsTwiceTheStartTimeThatWasSeen(t *testing.T) {
 	}
 }
 
-func TestAProbeOnANodeThatWasMadeForThePodsTellsThatTheVerdictWasPremature(t *testing.T) {
+func TestAProbeOnANodeThatWasMadeForThePodsTellsThatTheDecisionWasPremature(t *testing.T) {
 	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
@@ -155,6 +155,6 @@ func TestNoProbeIsStartedWhileAReplicaOfItsShapeWaits(t *testing.T) {
 	now := epoch.Add(time.Hour + time.Second)
 	w.Observe(boundTo("a", cpu(100), epoch, time.Time{}), now)
 	if w.step(now); len(w.Decisions()) > 0 {
-		t.Error("the replica has found a node, and the verdict stands")
+		t.Error("the replica has found a node, and the decision stands")
 	}
 }

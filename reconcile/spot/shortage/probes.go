@@ -12,15 +12,15 @@ import (
 // done yet, it says again.
 func (d *Tracker) Step(now time.Time) Plan {
 	plan := Plan{Recheck: d.Judge(now)}
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if p, exists := d.probes[ProbeName(v.text, &v.Decision)]; exists && !p.BoundAt.IsZero() {
 			d.learn(v.waited, p.NodeJoined, now)
 			d.end(v, now).probed = true // there is room again
 		}
 	}
 	wanted := map[string]struct{}{}
-	for _, text := range slices.Sorted(maps.Keys(d.verdicts)) {
-		wanted[d.try(d.verdicts[text], &plan, now)] = struct{}{}
+	for _, text := range slices.Sorted(maps.Keys(d.decisions)) {
+		wanted[d.try(d.decisions[text], &plan, now)] = struct{}{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.probes)) {
 		if _, ok := wanted[name]; !ok {
@@ -57,7 +57,7 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 
 // easiest reports whether no decision stands on easier requirements: as long as one does, a probe of this one is unsuccessful.
 func (d *Tracker) easiest(v *decision) bool {
-	for _, other := range d.verdicts {
+	for _, other := range d.decisions {
 		if other != v && v.Requirements.AtLeast(other.Requirements) {
 			return false
 		}

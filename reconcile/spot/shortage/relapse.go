@@ -26,8 +26,8 @@ type ended struct {
 	proven bool // and so did a replica since
 }
 
-// onTrial reports whether a probe found room, and it is still to be seen whether a replica does.
-func (e *ended) onTrial() bool { return e.probed && !e.proven }
+// probing reports whether a probe found room, and it is still to be seen whether a replica does.
+func (e *ended) probing() bool { return e.probed && !e.proven }
 
 // resume goes on with a decision that has come back.
 func (e *ended) resume(v *decision) {
@@ -35,7 +35,7 @@ func (e *ended) resume(v *decision) {
 	if !e.proven {
 		v.Relapses = e.Relapses
 	}
-	if e.onTrial() {
+	if e.probing() {
 		v.Relapses++
 	}
 }
@@ -49,7 +49,7 @@ func (v *Decision) doubtful() bool {
 func (d *Tracker) forgetPast(now time.Time) {
 	for text, over := range d.past {
 		keep := relapseTime
-		if over.onTrial() {
+		if over.probing() {
 			keep = mostAfterRelapses
 		}
 		if now.Sub(over.at) > keep {
@@ -66,16 +66,16 @@ func (d *Tracker) forgetPast(now time.Time) {
 // prove takes in that a pod was bound: where a probe had found room for such pods, there is.
 func (d *Tracker) prove(p *Pod) {
 	for _, over := range d.past {
-		if over.onTrial() && p.BoundAt.After(over.at) && p.Requirements.AtLeast(over.Requirements) {
+		if over.probing() && p.BoundAt.After(over.at) && p.Requirements.AtLeast(over.Requirements) {
 			over.proven = true
 		}
 	}
 }
 
-// OnTrial reports whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
-func (d *Tracker) OnTrial(shape capacity.Requirements) bool {
+// Probing reports whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
+func (d *Tracker) Probing(shape capacity.Requirements) bool {
 	for _, over := range d.past {
-		if over.onTrial() && shape.AtLeast(over.Requirements) {
+		if over.probing() && shape.AtLeast(over.Requirements) {
 			return true
 		}
 	}
@@ -104,13 +104,13 @@ func (d *Tracker) Recall(replica string, at, now time.Time) {
 
 // bindingTells reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
 func (d *Tracker) bindingTells(at time.Time) bool {
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if at.After(v.seen) {
 			return true
 		}
 	}
 	for _, over := range d.past {
-		if over.onTrial() && at.After(over.at) {
+		if over.probing() && at.After(over.at) {
 			return true
 		}
 	}
@@ -119,11 +119,11 @@ func (d *Tracker) bindingTells(at time.Time) bool {
 
 // watchful reports whether it matters which pods are bound: a decision stands, or something is still to be proven.
 func (d *Tracker) watchful() bool {
-	if len(d.verdicts) > 0 {
+	if len(d.decisions) > 0 {
 		return true
 	}
 	for _, over := range d.past {
-		if over.onTrial() {
+		if over.probing() {
 			return true
 		}
 	}

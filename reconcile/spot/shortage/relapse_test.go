@@ -25,7 +25,7 @@ func relapse(t *testing.T, w *trackerWorld, shape capacity.Requirements, now tim
 	stood := now.Sub(start)
 	w.bindOpen(now)
 	w.step(now)
-	if !w.OnTrial(shape) {
+	if !w.Probing(shape) {
 		t.Error("nobody has tried, and it is believed")
 	}
 	replica := pendingPod(fmt.Sprint(now.Unix()), shape, now)
@@ -48,7 +48,7 @@ func dryFor(w *trackerWorld, shape capacity.Requirements) time.Time {
 	return now
 }
 
-func TestAVerdictWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
+func TestADecisionWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
 	volume := cpu(100, capacity.ConstraintVolume+"shop/data")
 	for name, c := range map[string]struct {
 		shape capacity.Requirements
@@ -97,7 +97,7 @@ func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
 	w.step(now)
 	now = now.Add(time.Minute)
 	w.Observe(boundTo("moved", shape, now, time.Time{}), now)
-	if w.OnTrial(shape) {
+	if w.Probing(shape) {
 		t.Error("a replica has found a node")
 	}
 	w.Observe(pendingPod("next", shape, now), now)
@@ -144,7 +144,7 @@ func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 	}
 }
 
-func TestAnExclusionIsAVerdictUntilANodeFits(t *testing.T) {
+func TestAnExclusionIsADecisionUntilANodeFits(t *testing.T) {
 	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintSelector+"team=a")
 	w.Exclude(shape, true, epoch)
 	w.Exclude(shape, true, epoch.Add(time.Minute))

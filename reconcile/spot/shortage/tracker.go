@@ -28,12 +28,12 @@ type Tracker struct {
 	capacity capacity.Type
 	starts   *StartTimes
 
-	pending  map[types.UID]waiting // unschedulable pods
-	verdicts map[string]*decision  // by the text of their requirements
-	past     map[string]*ended
-	probes   map[string]Probe     // that exist, by name
-	signs    map[string]sign      // of nodes that come for probes, by their names
-	tried    map[string]time.Time // replicas that found no room although a probe had, and when
+	pending   map[types.UID]waiting // unschedulable pods
+	decisions map[string]*decision  // by the text of their requirements
+	past      map[string]*ended
+	probes    map[string]Probe     // that exist, by name
+	signs     map[string]sign      // of nodes that come for probes, by their names
+	tried     map[string]time.Time // replicas that found no room although a probe had, and when
 
 	generation uint64
 }
@@ -42,7 +42,7 @@ type decision struct {
 	Decision
 	text     string
 	seen     time.Time // when a pod that supports it was last pending
-	rested   time.Time // when the last probe was over, else when the verdict was made
+	rested   time.Time // when the last probe was over, else when the decision was made
 	waited   time.Time // since when the pod had waited that it was made for; zero: not known
 	excluded bool      // the nodes that there are leave such pods out
 }
@@ -52,7 +52,7 @@ func NewSpotTracker(s Settings) *Tracker { return NewTracker(capacity.Spot, s, &
 
 // NewTracker is [NewSpotTracker] for a capacity type, with start times that several may share.
 func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tracker {
-	return &Tracker{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, verdicts: map[string]*decision{},
+	return &Tracker{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, decisions: map[string]*decision{},
 		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
 }
 
@@ -74,7 +74,7 @@ func (d *Tracker) Observe(p Pod, now time.Time) {
 		d.learn(known.UnschedulableSince, p.NodeJoined, now)
 	}
 	d.prove(&p)
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if p.BoundAt.After(v.seen) && p.Requirements.AtLeast(v.Requirements) && !d.supported(v, now) {
 			d.learn(v.waited, p.NodeJoined, now)
 			d.end(v, now)
@@ -88,7 +88,7 @@ func (d *Tracker) Gone(uid types.UID) { delete(d.pending, uid) }
 // Exclude takes in whether the nodes of the type that there are leave out pods of some requirements by their labels. That is a decision at
 // once, for no pod has to wait to find it out; it ends with the first node that fits.
 func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
-	v := d.verdicts[shape.String()]
+	v := d.decisions[shape.String()]
 	switch {
 	case !excluded && v != nil && v.excluded:
 		d.end(v, now)
@@ -108,10 +108,10 @@ func (d *Tracker) ObserveProbe(p Probe, _ time.Time) {
 	if over, ok := d.past[text]; ok && !p.Since.After(over.at) {
 		return
 	}
-	v := d.verdicts[text]
+	v := d.decisions[text]
 	if v == nil {
 		v = &decision{Decision: p.Decision, text: text, seen: p.Since, rested: p.NextProbe.Add(-d.backoff(p.Tries))}
-		d.verdicts[text] = v
+		d.decisions[text] = v
 		d.generation++
 	} else if p.Since.Equal(v.Since) && p.Tries > v.Tries {
 		v.Tries, v.NextProbe, v.rested = p.Tries, p.NextProbe, p.NextProbe.Add(-d.backoff(p.Tries))
@@ -127,7 +127,7 @@ func (d *Tracker) ProbeGone(name string) {
 // NodeJoined takes in that the capacity has grown: a decision whose last probe is over for the shortest back-off is probed
 // now, or as soon as it is. Where probes were easier to place than replicas, a further node is no reason to believe the next one.
 func (d *Tracker) NodeJoined(now time.Time) {
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		again := when.Later(v.rested.Add(d.settings.FirstProbe), now)
 		if again.Before(v.NextProbe) && !v.doubtful() {
 			v.NextProbe = again
@@ -137,7 +137,7 @@ func (d *Tracker) NodeJoined(now time.Time) {
 
 // Dry reports whether the capacity has no room for pods of some requirements, and since when.
 func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if shape.AtLeast(v.Requirements) {
 			since, dry = when.Earlier(since, v.Since), true
 		}
@@ -147,9 +147,9 @@ func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
 
 // Decisions returns the decisions that stand, in a fixed order.
 func (d *Tracker) Decisions() []Decision {
-	list := make([]Decision, 0, len(d.verdicts))
-	for _, text := range slices.Sorted(maps.Keys(d.verdicts)) {
-		list = append(list, d.verdicts[text].Decision)
+	list := make([]Decision, 0, len(d.decisions))
+	for _, text := range slices.Sorted(maps.Keys(d.decisions)) {
+		list = append(list, d.decisions[text].Decision)
 	}
 	return list
 }
@@ -159,7 +159,7 @@ func (d *Tracker) Generation() uint64 { return d.generation }
 
 // Forget drops the decisions that nobody needs: those for which needed is false have no owner left whose pods they are about.
 func (d *Tracker) Forget(needed func(capacity.Requirements) bool, now time.Time) {
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if !needed(v.Requirements) {
 			d.end(v, now)
 		}
@@ -188,7 +188,7 @@ func (d *Tracker) covers(shape capacity.Requirements) bool {
 
 // judge takes in that a pod has waited for too long.
 func (d *Tracker) judge(p *Pod, now time.Time) {
-	for _, v := range d.verdicts {
+	for _, v := range d.decisions {
 		if v.Requirements.AtLeast(p.Requirements) {
 			v.seen = now
 		}
@@ -211,12 +211,12 @@ func (d *Tracker) declare(shape capacity.Requirements, now time.Time) *decision 
 		over.resume(v)
 	}
 	v.NextProbe = d.nextProbe(v, v.Since)
-	for _, harder := range d.verdicts {
+	for _, harder := range d.decisions {
 		if harder.Requirements.AtLeast(v.Requirements) && v.Since.Sub(harder.Since) < sameDrought {
 			d.end(harder, now)
 		}
 	}
-	d.verdicts[v.text] = v
+	d.decisions[v.text] = v
 	d.generation++
 	return v
 }
@@ -233,7 +233,7 @@ func (d *Tracker) supported(v *decision, now time.Time) bool {
 
 func (d *Tracker) end(v *decision, now time.Time) *ended {
 	over := &ended{Decision: v.Decision, at: now}
-	delete(d.verdicts, v.text)
+	delete(d.decisions, v.text)
 	d.past[v.text] = over
 	d.generation++
 	return over

@@ -119,7 +119,7 @@ func TestAPodThatIsPlacedOrGoneInTimeIsNoDrought(t *testing.T) {
 }
 
 // One impossible pod must not speak for all.
-func TestAVerdictHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testing.T) {
+func TestADecisionHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testing.T) {
 	w := newTrackerWorld()
 	shape := capacity.Requirements{CPU: 1000, Memory: 1 << 30, Constraints: []string{"select:zone=a"}, Tolerations: []string{"x"}}
 	w.Observe(pendingPod("a", shape, epoch), epoch)
@@ -341,7 +341,7 @@ func TestANewSpotNodeIsProbedSoonerButNotMoreOftenThanEveryTwoMinutes(t *testing
 	}
 }
 
-func TestVerdictsThatNobodyNeedsEnd(t *testing.T) {
+func TestDecisionsThatNobodyNeedsEnd(t *testing.T) {
 	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
@@ -436,7 +436,7 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 				}
 			}
 			if len(w.probes) != len(w.Decisions()) {
-				t.Fatalf("%d probes for %d verdicts", len(w.probes), len(w.Decisions()))
+				t.Fatalf("%d probes for %d decisions", len(w.probes), len(w.Decisions()))
 			}
 			now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 		}

@@ -70,7 +70,7 @@ func (d *Trackers) change(do func()) {
 
 // publish brings up to date what is read without the lock. The caller holds mu.
 func (d *Trackers) publish() {
-	d.AnyDry.Store(len(d.spot.verdicts)+len(d.onDemand.verdicts) > 0)
+	d.AnyDry.Store(len(d.spot.decisions)+len(d.onDemand.decisions) > 0)
 	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
 	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
 	d.AnyTried.Store(len(d.spot.tried)+len(d.onDemand.tried) > 0)
@@ -84,7 +84,7 @@ func (d *Trackers) Observe(capacityType capacity.Type, p Pod, now time.Time) {
 	})
 }
 
-// Busy reports whether anything has to be observed: as long as no pod waits, no decision stands and none is on trial, it costs nothing.
+// Busy reports whether anything has to be observed: as long as no pod waits, no decision stands and none is probed by replicas, it costs nothing.
 func (d *Trackers) Busy(waiting bool) bool { return waiting || d.waiting.Load() || d.watch.Load() }
 
 // Gone takes in that a pod is gone, going, or no longer steered to a capacity type.
@@ -203,14 +203,14 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 	return since
 }
 
-// OnTrial tells for which capacity types a probe found room for some requirements and no replica has yet.
-func (d *Trackers) OnTrial(shape capacity.Requirements) (spot, onDemand bool) {
+// Probing tells for which capacity types a probe found room for some requirements and no replica has yet.
+func (d *Trackers) Probing(shape capacity.Requirements) (spot, onDemand bool) {
 	if !d.watch.Load() {
 		return false, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.spot.OnTrial(shape), d.onDemand.OnTrial(shape)
+	return d.spot.Probing(shape), d.onDemand.Probing(shape)
 }
 
 // Tried tells until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see
@@ -267,7 +267,7 @@ func (d *Trackers) Decisions(capacityType capacity.Type) int {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.Of(capacityType).verdicts)
+	return len(d.Of(capacityType).decisions)
 }
 
 // All returns the decisions that apply to both capacity types, in a fixed order.
@@ -295,8 +295,8 @@ func (d *Trackers) Forget(shapes func() []capacity.Requirements, now time.Time) 
 		return
 	}
 	have := shapes()
-	needed := func(verdict capacity.Requirements) bool {
-		return slices.ContainsFunc(have, func(s capacity.Requirements) bool { return s.AtLeast(verdict) })
+	needed := func(decision capacity.Requirements) bool {
+		return slices.ContainsFunc(have, func(s capacity.Requirements) bool { return s.AtLeast(decision) })
 	}
 	d.change(func() {
 		for _, drought := range d.both() {

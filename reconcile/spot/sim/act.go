@@ -178,7 +178,7 @@ func (h *Hub) stepDroughts() {
 	}
 	next := h.droughts.Step(h.now)
 	for _, v := range h.droughts.All() {
-		h.verdicts[v.Capacity][v.Since] = true
+		h.decisions[v.Capacity][v.Since] = true
 	}
 	for _, name := range next.Delete {
 		delete(h.probes, name)

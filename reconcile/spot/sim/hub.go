@@ -24,16 +24,16 @@ import (
 type Hub struct {
 	*Cluster
 
-	cache    podCache
-	owners   map[types.UID]*owner
-	sizes    map[*Set]int  // as the cache shows them; those that it does not have are seen at once
-	lag      time.Duration // of the cache
-	droughts *shortage.Trackers
-	verdicts map[capacity.Type]map[time.Time]bool // when each decision was made that capacity is insufficient
-	nodesAs  map[*Node]nodeFacts                  // as they were last seen
-	started  time.Time                            // when the process that acts began to
-	taken    time.Time                            // until when another one acted; zero: none did
-	away     time.Time                            // until when the member cannot be reached
+	cache     podCache
+	owners    map[types.UID]*owner
+	sizes     map[*Set]int  // as the cache shows them; those that it does not have are seen at once
+	lag       time.Duration // of the cache
+	droughts  *shortage.Trackers
+	decisions map[capacity.Type]map[time.Time]bool // when each decision was made that capacity is insufficient
+	nodesAs   map[*Node]nodeFacts                  // as they were last seen
+	started   time.Time                            // when the process that acts began to
+	taken     time.Time                            // until when another one acted; zero: none did
+	away      time.Time                            // until when the member cannot be reached
 
 	crash    float64 // chance to be restarted between two writes
 	blind    float64 // chance that a live list fails, or leaves a pod out
@@ -60,7 +60,7 @@ func (w *Workload) limit() int {
 
 func newHub(c *Cluster) *Hub {
 	h := &Hub{Cluster: c, moves: map[*Workload]int{}, recent: map[*Workload][]Move{},
-		verdicts: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}, nodesAs: map[*Node]nodeFacts{}}
+		decisions: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}, nodesAs: map[*Node]nodeFacts{}}
 	c.admit = h.place
 	h.restart()
 	return h

@@ -139,7 +139,7 @@ func (h *Hub) observed(w *Workload) plan.Observed {
 		a := h.accounting(s.uid)
 		owner := plan.Owner{UID: s.uid, Name: string(s.uid), Replicas: h.known(s), Accounting: a.Summary(h.known(s), h.now)}
 		owner.DrySince, owner.OnDemandDrySince = h.droughts.Since(capacity.Spot, w.shape()), h.droughts.Since(capacity.OnDemand, w.shape())
-		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts.OnTrial(w.shape())
+		owner.SpotProbing, owner.OnDemandProbing = h.droughts.Probing(w.shape())
 		o.LastMove = when.Later(o.LastMove, a.LastMove())
 		o.Owners = append(o.Owners, owner)
 	}

@@ -20,8 +20,8 @@ func TestStartTimesOfNodesAreKnownAgainAfterARestart(t *testing.T) {
 				w.restart()
 			}
 		}
-		if n := len(w.verdicts[capacity.Spot]) + len(w.verdicts[capacity.OnDemand]); n > 0 || len(w.gone) > 0 {
-			t.Errorf("restarts %t: %d premature verdicts, %d evictions", restarts, n, len(w.gone))
+		if n := len(w.decisions[capacity.Spot]) + len(w.decisions[capacity.OnDemand]); n > 0 || len(w.gone) > 0 {
+			t.Errorf("restarts %t: %d premature decisions, %d evictions", restarts, n, len(w.gone))
 		}
 	}
 }

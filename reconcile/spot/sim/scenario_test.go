@@ -71,8 +71,8 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 		}
 		h.interrupted()
 		took := h.until(t, "replaced from on-demand", 80*time.Second, func() bool { return h.serving().OnDemand == 200 })
-		if verdicts := h.droughts.Of(capacity.Spot).Decisions(); len(verdicts) != 1 || verdicts[0].Requirements.CPU != 1 {
-			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, verdicts)
+		if decisions := h.droughts.Of(capacity.Spot).Decisions(); len(decisions) != 1 || decisions[0].Requirements.CPU != 1 {
+			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, decisions)
 		}
 		clear(h.moves)
 		for h.droughts.Of(capacity.Spot).Decisions()[0].Tries < 2 {

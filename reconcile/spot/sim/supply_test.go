@@ -35,9 +35,9 @@ func TestAScaleUpWaitsForNodesThatAreOnTheirWay(t *testing.T) {
 			_, onDemand := w.on(capacity.OnDemand)
 			most = max(most, onDemand)
 		})
-		if len(w.verdicts[capacity.Spot])+len(w.verdicts[capacity.OnDemand]) > 0 || most > 1 || len(w.gone) > 0 || !w.settled() {
-			t.Errorf("nodes take %s: %d verdicts, at most %d on-demand replicas where the floor is 1, evicted %v; %s",
-				takes, len(w.verdicts[capacity.Spot]), most, w.gone, w.describe())
+		if len(w.decisions[capacity.Spot])+len(w.decisions[capacity.OnDemand]) > 0 || most > 1 || len(w.gone) > 0 || !w.settled() {
+			t.Errorf("nodes take %s: %d decisions, at most %d on-demand replicas where the floor is 1, evicted %v; %s",
+				takes, len(w.decisions[capacity.Spot]), most, w.gone, w.describe())
 		}
 	}
 }
@@ -49,14 +49,14 @@ func TestWithoutASignNodesThatAreSlowAreTakenForADroughtOnceAtMost(t *testing.T)
 		for round := range 6 {
 			w.replicas = 40
 			w.pass(20*time.Minute, nil)
-			if n := len(w.verdicts[capacity.Spot]); n > 1 {
-				t.Fatalf("nodes take %s: %d premature verdicts after %d scale-ups", takes, n, round+1)
+			if n := len(w.decisions[capacity.Spot]); n > 1 {
+				t.Fatalf("nodes take %s: %d premature decisions after %d scale-ups", takes, n, round+1)
 			}
 			w.replicas = 10
 			w.pass(20*time.Minute, nil)
 		}
-		if len(w.verdicts[capacity.OnDemand]) > 1 {
-			t.Errorf("nodes take %s: on-demand was taken for dry %d times", takes, len(w.verdicts[capacity.OnDemand]))
+		if len(w.decisions[capacity.OnDemand]) > 1 {
+			t.Errorf("nodes take %s: on-demand was taken for dry %d times", takes, len(w.decisions[capacity.OnDemand]))
 		}
 	}
 }
@@ -86,8 +86,8 @@ func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 	w := scaling(t, time.Hour, true) // launched, and never there
 	w.replicas = 12
 	w.pass(shortage.DefaultSettings().NodeStart+10*time.Second, nil)
-	if len(w.verdicts[capacity.Spot]) != 1 {
-		t.Errorf("%d verdicts; %s", len(w.verdicts[capacity.Spot]), w.describe())
+	if len(w.decisions[capacity.Spot]) != 1 {
+		t.Errorf("%d decisions; %s", len(w.decisions[capacity.Spot]), w.describe())
 	}
 	w.pass(10*time.Second, nil)
 	if w.ready() != 12 {

@@ -24,13 +24,13 @@ const (
 	exitDenied      = 3 // not authenticated, or not allowed
 	exitNotFound    = 4 // no such member, workload or operation
 	exitUnavailable = 5 // the API or a cluster does not answer
-	exitOrder       = 6 // requeue --wait: the reconcile failed, or did not end in time; register --wait: a member is not ready
+	exitOperation   = 6 // requeue --wait: the reconcile failed, or did not end in time; register --wait: a member is not ready
 )
 
-// orderError is an order that did not come to a good end.
-type orderError struct{ text string }
+// operationError is an operation that did not come to a good end.
+type operationError struct{ text string }
 
-func (e *orderError) Error() string { return e.text }
+func (e *operationError) Error() string { return e.text }
 
 // report tells a person what went wrong and what to try, and returns the exit code.
 func report(to io.Writer, err error) int {
@@ -49,12 +49,12 @@ func judge(err error) (code int, text, hint string) {
 		hint = helped.Hint
 	}
 	var mistake *usageError
-	var order *orderError
+	var failed *operationError
 	switch {
 	case errors.As(err, &mistake):
 		return exitUsage, text, "see " + mistake.help
-	case errors.As(err, &order):
-		return exitOrder, text, hint
+	case errors.As(err, &failed):
+		return exitOperation, text, hint
 	case errors.Is(err, context.Canceled):
 		return exitFailed, "interrupted", ""
 	}

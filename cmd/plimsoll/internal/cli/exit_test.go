@@ -164,9 +164,9 @@ func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 		want string
 	}{
 		plimsollv1.OperationState_OPERATION_STATE_DONE:       {exitOK, "shop/deployment/cart of prod-eu: Done after 1.235s: the end"},
-		plimsollv1.OperationState_OPERATION_STATE_FAILED:     {exitOrder, "Failed after 1.235s: the end"},
-		plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: {exitOrder, "Superseded after 1.235s: the end"},
-		plimsollv1.OperationState_OPERATION_STATE_CANCELLED:  {exitOrder, "Cancelled after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_FAILED:     {exitOperation, "Failed after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: {exitOperation, "Superseded after 1.235s: the end"},
+		plimsollv1.OperationState_OPERATION_STATE_CANCELLED:  {exitOperation, "Cancelled after 1.235s: the end"},
 	} {
 		h.operations = []*plimsollv1.Operation{pending, pending, operation(state, "the end")}
 		h.asked = nil
@@ -177,7 +177,7 @@ func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 	}
 	h.operations = []*plimsollv1.Operation{pending}
 	got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait", "--wait-timeout", "30ms")
-	if got.code != exitOrder || !strings.Contains(got.err, "has not ended within 30ms") {
+	if got.code != exitOperation || !strings.Contains(got.err, "has not ended within 30ms") {
 		t.Errorf("an order that does not end: %+v", got)
 	}
 	if wait := h.asked[len(h.asked)-1].GetWait().AsDuration(); wait <= 0 || wait > longestWait {

@@ -136,7 +136,7 @@ func reportMany(to io.Writer, all []*candidate) error {
 	case failed > 0:
 		return fmt.Errorf("%d of %d members are not registered; it is safe to run the command again", failed, len(all))
 	case late > 0:
-		return &orderError{fmt.Sprintf("%d of %d members are registered but not ready", late, len(all))}
+		return &operationError{fmt.Sprintf("%d of %d members are registered but not ready", late, len(all))}
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ var behindState = []string{"Accepted", "Reachable", "Warm", "Permitted", "Curren
 func notReady(name string, member *plimsollv1.Cluster, version string) error {
 	if !observed(member, version) {
 		return &connection.HintedError{
-			Cause: &orderError{fmt.Sprintf("%s is registered, but not ready: the hub has not read its registration", name)},
+			Cause: &operationError{fmt.Sprintf("%s is registered, but not ready: the hub has not read its registration", name)},
 			Hint:  "check that the hub's registrations.namespace is the one of --registration-namespace, and see the hub's log",
 		}
 	}
@@ -254,9 +254,9 @@ func notReady(name string, member *plimsollv1.Cluster, version string) error {
 			if is := conditionOf(member, kind); is.GetStatus() == status {
 				says = fmt.Sprintf("%s is registered, but not ready: it is %s: condition %s is %s, %s", name, word(member.GetState(), "CLUSTER_STATE_"),
 					kind, status, reasonOf(is.GetReason(), is.GetMessage()))
-				return &connection.HintedError{Cause: &orderError{plain(says)}, Hint: remedies[kind]}
+				return &connection.HintedError{Cause: &operationError{plain(says)}, Hint: remedies[kind]}
 			}
 		}
 	}
-	return &orderError{plain(says)}
+	return &operationError{plain(says)}
 }

@@ -99,7 +99,7 @@ func TestAMemberIsReadyWithTheRegistrationThatWasWritten(t *testing.T) {
 				t.Errorf("%s: %q is not in %q", name, part, err)
 			}
 		}
-		if code, _, _ := judge(err); code != exitOrder {
+		if code, _, _ := judge(err); code != exitOperation {
 			t.Errorf("%s: exit code %d", name, code)
 		}
 	}
@@ -205,7 +205,7 @@ func TestTheReportTellsWhoIsReady(t *testing.T) {
 	var out strings.Builder
 	late := notReady("c", memberAt("12", unreachable, is("Reachable", "False", "Timeout", "slow")), "12")
 	err := reportMany(&out, []*candidate{{name: "a", ready: true}, {name: "b"}, {name: "c", late: late}})
-	if code, text, _ := judge(err); code != exitOrder || text != "1 of 3 members are registered but not ready" {
+	if code, text, _ := judge(err); code != exitOperation || text != "1 of 3 members are registered but not ready" {
 		t.Errorf("%d, %s", code, text)
 	}
 	for _, row := range []string{"a        ready  ", "b        registered", "c        not ready", "condition Reachable is False, Timeout: slow"} {

@@ -262,7 +262,7 @@ func endOf(key fmt.Stringer, operation *plimsollv1.Operation, waited bool, patie
 	case !waited || operation.GetState() == plimsollv1.OperationState_OPERATION_STATE_DONE:
 		return nil
 	case !final(operation):
-		return &orderError{fmt.Sprintf("%s: the reconcile has not ended within %s", key, patience)}
+		return &operationError{fmt.Sprintf("%s: the reconcile has not ended within %s", key, patience)}
 	}
-	return &orderError{fmt.Sprintf("%s: the reconcile did not come to a good end: %s", key, plain(operation.GetMessage()))}
+	return &operationError{fmt.Sprintf("%s: the reconcile did not come to a good end: %s", key, plain(operation.GetMessage()))}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// A Verdict is what was found, a sentence for each thing that must not be, and how much there was to find it in.
-type Verdict struct {
+// An Outcome is what was found, a sentence for each thing that must not be, and how much there was to find it in.
+type Outcome struct {
 	DoubleWrites, FloorBreaks, BudgetBreaks, LostOrders []string
 	// Undecided are writes without a tenure that the slowness of the machine explains.
 	Undecided []string
@@ -28,7 +28,7 @@ type Verdict struct {
 }
 
 // found are the sentences by the name of their figure.
-func (v *Verdict) found() map[string][]string {
+func (v *Outcome) found() map[string][]string {
 	return map[string][]string{
 		"robustness-double-writes": v.DoubleWrites, "robustness-floor-breaks": v.FloorBreaks,
 		"robustness-budget-breaks": v.BudgetBreaks, "robustness-lost-orders": v.LostOrders,
@@ -36,7 +36,7 @@ func (v *Verdict) found() map[string][]string {
 }
 
 // clean tells whether nothing was found.
-func (v *Verdict) clean() bool {
+func (v *Outcome) clean() bool {
 	return len(v.DoubleWrites)+len(v.FloorBreaks)+len(v.BudgetBreaks)+len(v.LostOrders) == 0
 }
 
@@ -44,7 +44,7 @@ func (v *Verdict) clean() bool {
 const faultsPerMinute = 6
 
 // enough returns an error when a run of some length did fewer faults than it should, or faults in nothing that could be judged.
-func (v *Verdict) enough(o Options) error {
+func (v *Outcome) enough(o Options) error {
 	least := int(o.Duration.Minutes() * faultsPerMinute)
 	if o.Faults > 0 {
 		least = o.Faults
@@ -58,8 +58,8 @@ func (v *Verdict) enough(o Options) error {
 	return nil
 }
 
-// print writes the verdict for people.
-func (v *Verdict) print(to io.Writer) {
+// print writes the outcome for people.
+func (v *Outcome) print(to io.Writer) {
 	counts := map[string]int{}
 	for _, f := range v.Faults {
 		counts[f.Fault]++
@@ -101,14 +101,14 @@ func evictedBy(evictions []kube.AuditEvent) map[string]string {
 }
 
 // keep writes all that was judged, so that a finding can be looked into.
-func (r *run) keep(v *Verdict, grants []Grant, writes []Write, evictions []Eviction, orders []Order, runs []Execution) error {
+func (r *run) keep(v *Outcome, grants []Grant, writes []Write, evictions []Eviction, orders []Order, runs []Execution) error {
 	subjects := map[string]any{}
 	for _, s := range r.load.subjects {
 		moments, _ := s.history.Moments() // what there is of them
 		subjects[s.workload.String()] = map[string]any{"wishes": s.list(), "moments": moments}
 	}
 	content, err := json.MarshalIndent(map[string]any{
-		"seed": r.options.Seed, "verdict": v, "grants": grants, "writes": writes, "evictions": evictions,
+		"seed": r.options.Seed, "outcome": v, "grants": grants, "writes": writes, "evictions": evictions,
 		"orders": orders, "runs": runs, "subjects": subjects,
 	}, "", " ")
 	if err != nil {

@@ -30,20 +30,20 @@ func (c *changing) BeginWrite(string) (time.Time, func(), error) {
 func (c *changing) MineAny() bool      { return c.refusal == nil }
 func (c *changing) Subscribe(f func()) { c.tell = f }
 
-func newTestGates(t *testing.T) (*gates, *changing, *reconcile.Runtime) {
+func newTestHolds(t *testing.T) (*holds, *changing, *reconcile.Runtime) {
 	t.Helper()
 	rt, err := reconcile.NewRuntime(reconcile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log, owns := slog.New(slog.DiscardHandler), &changing{refusal: errors.New("replica b at 10.0.0.2:1 holds the Lease")}
-	g := &gates{runtime: rt, ownership: owns, peers: newPeers(nil, log), log: log}
+	g := &holds{runtime: rt, ownership: owns, peers: newPeers(nil, log), log: log}
 	g.follow()
 	return g, owns, rt
 }
 
 func TestQueuesRunOnlyWhileTheReplicaOwnsTheMembers(t *testing.T) {
-	g, owns, rt := newTestGates(t)
+	g, owns, rt := newTestHolds(t)
 	if _, held := rt.Held("a"); !held {
 		t.Error("queues run before it is known who owns the members")
 	}
@@ -67,7 +67,7 @@ func TestQueuesRunOnlyWhileTheReplicaOwnsTheMembers(t *testing.T) {
 }
 
 func TestAMemberThatDoesNotAnswerIsHeldUntilItDoesOrIsForgotten(t *testing.T) {
-	g, owns, rt := newTestGates(t)
+	g, owns, rt := newTestHolds(t)
 	owns.refusal = nil
 	owns.tell()
 	event := clusters.Event{Status: clusters.Status{Name: "a", Reason: "Timeout"}, BreakerOpen: true}
@@ -88,7 +88,7 @@ func TestAMemberThatDoesNotAnswerIsHeldUntilItDoesOrIsForgotten(t *testing.T) {
 	event.Removed = true
 	g.member(event)
 	if _, held := rt.Held("a"); held {
-		t.Error("a member that was unregistered left its gate closed for the next of its name")
+		t.Error("a member that was unregistered left a hold for the next of its name")
 	}
 }
 
