@@ -15,6 +15,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // ErrTrimmed is wrapped by the errors of updates that would have erased what the cache does not hold.
@@ -156,6 +157,7 @@ type declaredKind struct {
 // memberKind is one declared kind in one member.
 type memberKind struct {
 	declaredKind
+	defined notify.Wake // when a definition of the group comes or changes
 
 	mu      sync.RWMutex // never held while a member is asked
 	warm    *warmCache   // nil while the kind is not cached
@@ -176,7 +178,7 @@ type warmCache struct {
 }
 
 func newMemberKind(declared declaredKind) *memberKind {
-	return &memberKind{declaredKind: declared, reason: reasonWarming, indexes: maps.Clone(declared.Indexes)}
+	return &memberKind{declaredKind: declared, defined: notify.New(), reason: reasonWarming, indexes: maps.Clone(declared.Indexes)}
 }
 
 func (k *memberKind) get() (*warmCache, string) {

@@ -18,7 +18,7 @@
 //     breaker.go, fence.go, and package intake, which bounds answers; sent.go: which errors say that
 //     nothing was sent.
 //   - health.go, probe.go, classify.go: whether the API server answers, which cluster it is, and what is wrong.
-//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go and package caching: what is cached of them; joins.go: how
+//   - warm.go, cache.go, mapper.go: kinds come and go one by one; defined.go: one comes when its definition does; kind.go, merge.go and package caching: what is cached of them; joins.go: how
 //     many members begin at once; watching.go: which watches are open. Package paging reads live lists page by page.
 //   - access.go, permissions.go: what the member permits. namespaces.go, scope.go: members that are named namespaces of a cluster.
 //   - assess.go: all of this as one [Status] (status.go); record.go, metrics.go and package notify publish it.

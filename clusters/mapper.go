@@ -95,6 +95,14 @@ func (m *mapper) forget(gvk schema.GroupVersionKind) {
 	}
 }
 
+// expect makes the next question about a group and version go to the member, though the member may not have served it before.
+func (m *mapper) expect(gv schema.GroupVersion) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, gv)
+	delete(m.served, gv)
+}
+
 // resources returns what the member serves of a group and version: it is asked once for all kinds that are asked about at
 // about the same time, and less and less often for a group that it does not serve.
 func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {

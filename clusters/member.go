@@ -132,7 +132,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.Namespaces,
-		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
+		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log, defined: m.defined,
 		changed: func() {
 			m.came.Signal()
 			o.changed()

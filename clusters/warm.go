@@ -49,6 +49,7 @@ type warmer struct {
 	timeout    time.Duration // for one attempt at one kind
 	retry      wait.Backoff
 	changed    func() // called after each change of a kind, outside all locks
+	defined    func(group string)
 
 	warmings atomic.Uint64 // how often a kind became warm
 }
@@ -89,7 +90,7 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 			sleep(ctx, excess.Step())
 			continue
 		}
-		sleep(ctx, retry.Step())
+		w.pause(ctx, k, &retry)
 	}
 	k.miss(reasonWarming)
 	stop(former)
@@ -132,6 +133,10 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	warm = start(ctx, kindCache, budget)
 	warm.scopes, warm.watches, warm.broken = scopes, watches, broken
 	if err := awaitSync(attempt, warm, k); err != nil {
+		warm.stop()
+		return nil, nil, err
+	}
+	if err := w.followDefinitions(attempt, k, warm); err != nil {
 		warm.stop()
 		return nil, nil, err
 	}
