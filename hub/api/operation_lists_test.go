@@ -158,3 +158,39 @@ func TestWhatDoesNotAnswerIsOrderedOnlyByForce(t *testing.T) {
 		t.Errorf("by force: %v, %v", answer, err)
 	}
 }
+
+// Who may list the objects of one namespace sees who ordered what there, and nothing of its neighbours.
+func TestOperationsOfANamespaceAreOfThatNamespaceOnly(t *testing.T) {
+	r, _ := ledgers(t)
+	for _, namespace := range []string{"shop", "bank"} {
+		r.record("dev", "deployment-spot", namespace, "web")
+	}
+	s := serve(t, r, nil)
+	s.give("tenant", auth.Access{Verb: "list", Resource: "objects", Member: "dev", Namespace: "shop"})
+	for _, namespace := range []string{"shop", "bank"} {
+		_, err := s.objects().RequeueObject(as(t, "admin"), &plimsollv1.RequeueObjectRequest{Cluster: "dev", Controller: "deployment-spot", Namespace: namespace, Name: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Controller: "deployment-spot", Namespace: namespace, Filter: "true", PerSecond: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := s.objects().ListOperations(as(t, "tenant"), &plimsollv1.ListOperationsRequest{Cluster: "dev", Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := 0
+	for _, operation := range answer.GetOperations() {
+		if operation.GetKey().GetNamespace() != "shop" {
+			t.Errorf("shown: %v", operation)
+		}
+		if operation.GetMatched() > 0 {
+			many++
+		}
+	}
+	if len(answer.GetOperations()) < 2 || many != 1 {
+		t.Errorf("%d operations, %d of them of many objects", len(answer.GetOperations()), many)
+	}
+}

@@ -61,3 +61,31 @@ func TestARightThatIsTakenAwayEndsAWatchWithin30Seconds(t *testing.T) {
 		})
 	}
 }
+
+func TestAWatchOfTheWorkloadsOfANamespaceTellsOfNoOther(t *testing.T) {
+	r := shop(t)
+	r.workload("prod", "bank", "vault")
+	s := serve(t, r, nil)
+	s.give("tenant", auth.Access{Verb: "list", Resource: "workloads", Member: "prod", Namespace: "shop"})
+	stream, err := s.workloads().WatchWorkloads(as(t, "tenant"), &plimsollv1.WatchWorkloadsRequest{Cluster: "prod", Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for told := 0; ; {
+		message, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+			if told != 1 {
+				t.Errorf("%d workloads, want one", told)
+			}
+			return
+		}
+		if w := message.GetWorkload(); w != nil {
+			if told++; w.GetNamespace() != "shop" {
+				t.Errorf("told of %v", w)
+			}
+		}
+	}
+}
