@@ -20,15 +20,24 @@ type insurance struct {
 	risk           float64
 }
 
+// Insurance that runs is given up for less than what it must avert, and started for more: by so much of it. What is risked is estimated
+// from what is measured, and insurance at the limit must not come and go with every measurement.
+const band = 0.1
+
 func (pl *planner) bestInsurance(best insurance) insurance {
 	each := 1 - pl.policy.availability()
 	eachOnDemand := each * pl.priceRatio()
-	cost := best.risk
+	runsOnDemand := pl.runsBeyond(OnDemand)
+	costOf := func(more, runs int) float64 {
+		kept := min(more, runs)
+		return float64(kept)*(1-band) + float64(more-kept)*(1+band)
+	}
+	cost, kept := best.risk, 0
 	var went []*place
 	for {
 		for onDemand := range pl.policy.ExtraSpot - len(went) + 1 {
 			risk := pl.risk(onDemand)
-			if now := risk + float64(len(went))*each + float64(onDemand)*eachOnDemand; now < cost {
+			if now := risk + costOf(len(went), kept)*each + costOf(onDemand, runsOnDemand)*eachOnDemand; now < cost {
 				cost, best = now, insurance{spot: len(went), onDemand: onDemand, risk: risk}
 			}
 			if risk == 0 {
@@ -42,6 +51,9 @@ func (pl *planner) bestInsurance(best insurance) insurance {
 		if p == nil {
 			break
 		}
+		if p.target[Spot] < p.have[Spot].have() {
+			kept++
+		}
 		pl.put(p, Spot)
 		went = append(went, p)
 	}
@@ -49,6 +61,16 @@ func (pl *planner) bestInsurance(best insurance) insurance {
 		pl.takeBack(p, Spot)
 	}
 	return best
+}
+
+// runsBeyond is how many replicas of a type run that the plan has no other use for.
+func (pl *planner) runsBeyond(c Capacity) (n int) {
+	for i := range pl.places {
+		if p := &pl.places[i]; p.frozen == moves {
+			n += max(p.have[c].have()-p.target[c], 0)
+		}
+	}
+	return n
 }
 
 // nextSpot is where one more spot replica leaves the least at risk. It does not leave where it runs for a gain that is not
