@@ -71,7 +71,7 @@ func TestAWatchThatIsNotAnsweredEndsInTime(t *testing.T) {
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = Bounded("a", time.Second, 1, silent).RoundTrip(req) //nolint:bodyclose // there is none
+		_, err = Bounded("a", time.Second, 1, silent).RoundTrip(req)
 		var timeout *TimeoutError
 		g.Expect(errors.As(err, &timeout)).To(BeTrue(), "%v", err)
 	})

@@ -106,12 +106,13 @@ var entries = []entry{
 	{name: "api-rest-ratio", unit: "times", target: 0.6, atLeast: true},
 }
 
-// A report collects what was measured.
+// A Report collects what was measured.
 type Report struct {
 	values map[string]float64
 	notes  []string
 }
 
+// New returns an empty report.
 func New() *Report { return &Report{values: map[string]float64{}} }
 
 // Record notes the figure of an entry.
