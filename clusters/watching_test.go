@@ -150,7 +150,7 @@ func TestAWatchIsNotOpenedAgainBeforeTheMemberSays(t *testing.T) {
 		})}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		_, _ = w.RoundTrip(watchRequest(ctx, t)) //nolint:bodyclose // there is none
+		_, _ = w.RoundTrip(watchRequest(ctx, t))
 		g.Expect(opens).To(BeNumerically("~", 10*60/5, 3))
 	})
 }
