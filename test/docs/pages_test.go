@@ -166,6 +166,7 @@ func TestTheTutorialsProgramRunsInEveryMemberAndOneReplicaActs(t *testing.T) {
 
 	second := startReplica(t, kubeconfig)
 	g.Eventually(second.text).Should(ContainSubstring("Lease holder"), "the second has found out who acts")
+	g.Eventually(second.text).Should(ContainSubstring(`"state":"Ready"`), "and has all Pages in its caches")
 	publish("again")
 	g.Eventually(first.published).Should(HaveKey("again"))
 	g.Expect(second.published()).To(BeEmpty(), "one acts at a time")
