@@ -89,6 +89,15 @@ func TestAnOrderSaysWhoseItIsAlsoByWayOfAnotherReplica(t *testing.T) {
 		if !slices.Equal(owner.orderedBy, []string{"alice", "bob"}) {
 			t.Errorf("by way of %s orders were those of %q", by, owner.orderedBy)
 		}
+		events, _ := owner.journal.List("prod", "", "", 100)
+		for i, want := range []string{"alice", "bob"} { // the last two
+			if i += len(events) - 2; i < 0 || events[i].User != want {
+				t.Errorf("by way of %s the journal has %v, want the order of %s", by, events, want)
+			}
+			if log := s.log.String(); strings.Count(log, `"msg":"API order"`) != 2 || !strings.Contains(log, `"user":"`+want+`"`) {
+				t.Errorf("by way of %s the log has no line with the order of %s", by, want)
+			}
+		}
 	}
 }
 
