@@ -135,7 +135,7 @@ func (b *batch) final() bool {
 	}
 }
 
-// cancel takes back what has not been ordered yet; false: it is final already.
+// cancel takes back what has not been ordered yet; false: nothing was left to take back, or it had ended otherwise.
 func (b *batch) cancel() bool {
 	b.mu.Lock()
 	if !b.ended.IsZero() {
@@ -146,7 +146,9 @@ func (b *batch) cancel() bool {
 	b.mu.Unlock()
 	b.stop()
 	<-b.done // it has only to notice
-	return true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == plimsollv1.OperationState_OPERATION_STATE_CANCELLED
 }
 
 // count notes that one more key was ordered.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -56,5 +57,21 @@ func TestManyOrdersOfManyOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 	}
 	if n := len(bs.all); n != maxBatchOperations {
 		t.Errorf("%d orders are remembered, not %d", n, maxBatchOperations)
+	}
+}
+
+// Whoever cancels an order while its last key is ordered is told that nothing was taken back, not that it was cancelled.
+func TestAnOrderOfManyWhoseLastKeyIsOrderedIsNotCancelled(t *testing.T) {
+	for lost, want := range map[string]bool{"": false, "this replica stops": true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBatches().remembered("alice", "prod", "shop", false)
+			cancelled := make(chan bool, 1)
+			go func() { cancelled <- b.cancel() }()
+			synctest.Wait() // it waits for the one who orders
+			b.end(lost)
+			if got := <-cancelled; got != want {
+				t.Errorf("lost %q: cancelled is %v with %v", lost, got, b.operation())
+			}
+		})
 	}
 }

@@ -50,4 +50,10 @@ func TestEveryErrorHasAReasonForPrograms(t *testing.T) {
 	if answer.StatusCode != http.StatusNotFound || !strings.Contains(body, `"reason":"MEMBER_NOT_FOUND"`) {
 		t.Errorf("%s %s", answer.Status, body)
 	}
+	// HTTP clients that know nothing of google.rpc wait by the header.
+	for path, want := range map[string]string{"/v1/clusters/none": "", "/v1/clusters/test/controllers/webapp/objects/shop/cart": "1"} {
+		if answer, body := s.call(t, http.MethodGet, path, "", bearing("admin")); answer.Header.Get("Retry-After") != want {
+			t.Errorf("%s: Retry-After %q, want %q: %s %s", path, answer.Header.Get("Retry-After"), want, answer.Status, body)
+		}
+	}
 }

@@ -24,7 +24,7 @@ func FuzzREST(f *testing.F) {
 		{http.MethodPost, "/v1/objects:requeueMatching", "", `{"filter":"true","validateOnly":true}`},
 		{http.MethodPost, "/v1/objects:requeueMatching", "x", `{"filter":{"a":[null]}}{`},
 		{http.MethodDelete, "/v1", "%zz", "\x00"},
-		{http.MethodGet, "/v1/receipts", "\xf6", ""},
+		{http.MethodGet, "/v1/operations", "\xf6", ""},
 	} {
 		f.Add(call[0], call[1], call[2], call[3], "application/json")
 	}

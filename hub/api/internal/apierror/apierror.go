@@ -119,6 +119,16 @@ func ReasonOf(err error) string {
 	return ""
 }
 
+// RetryDelay is in how long the call can be made again, as the error says for programs; 0: it does not say.
+func RetryDelay(is *status.Status) time.Duration {
+	for _, detail := range is.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
+}
+
 // Explain makes sure that an error has a reason: without one of its own, its code is that.
 func Explain(err error) error {
 	is, ok := status.FromError(err)

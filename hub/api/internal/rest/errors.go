@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
@@ -16,7 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
-// writeError answers with the HTTP status that fits the gRPC code, and google.rpc.Status as JSON.
+// writeError answers with the HTTP status that fits the gRPC code, google.rpc.Status as JSON, and Retry-After where that has a RetryInfo.
 func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
 	var fixed *runtime.HTTPStatusError
 	if errors.As(err, &fixed) {
@@ -29,6 +31,9 @@ func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marsha
 	}
 	if answer.Code() == codes.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if delay := apierror.RetryDelay(answer); delay > 0 { // in whole seconds, and none before the delay is over
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(delay.Seconds()))))
 	}
 	if events, ok := marshaler.(*serverSentEvents); ok {
 		marshaler = &events.JSONPb
