@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -296,6 +298,88 @@ func TestASlowReaderIsToldTheNewestStateAndHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if message.GetObject().GetAttempts() == 20 {
+			return
+		}
+	}
+}
+
+// What a reader who stops reading has missed is not kept for it: more is gone than a replica remembers. When it reads on, it is told
+// so and begins anew; who reads gets everything meanwhile.
+func TestAReaderWhoMissedTooMuchIsResynced(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	const many = maxGone + 2000
+	first.manyObjects(many)
+	slow, err := s.objects().WatchObjects(as(t, "admin"), &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Recv(); err != nil { // of what there is, no more than the stream's window is sent
+		t.Fatal(err)
+	}
+	quick, err := s.objects().WatchObjects(as(t, "admin"), &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, synced := map[string]bool{}, false
+	readUntil(t, quick, func(m *plimsollv1.WatchObjectsResponse) bool {
+		keep(there, m)
+		synced = synced || m.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED
+		return synced && len(there) == many+1
+	})
+	first.manyObjects(0)
+	readUntil(t, quick, func(m *plimsollv1.WatchObjectsResponse) bool {
+		keep(there, m)
+		return len(there) == 1
+	})
+
+	var reason string
+	there = map[string]bool{}
+	readUntil(t, slow, func(m *plimsollv1.WatchObjectsResponse) bool {
+		if m.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC {
+			reason = m.GetReason()
+		}
+		keep(there, m)
+		return m.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED
+	})
+	if !strings.Contains(reason, "too slow") || len(there) != 1 || !there["cart"] {
+		t.Errorf("the reason is %q, and %d objects are there", reason, len(there))
+	}
+}
+
+// manyObjects are so many in member dev, beside cart.
+func (r *replica) manyObjects(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.records, func(key reconcile.Key, _ reconcile.Record) bool { return key.Member == "dev" && key.Name != "cart" })
+	for i := range n {
+		key := reconcile.Key{Controller: "webapp", Member: "dev"}
+		key.Namespace, key.Name = "shop", fmt.Sprintf("an-object-whose-name-is-not-short-%06d", i)
+		r.records[key] = reconcile.Record{Key: key, State: reconcile.StateIdle}
+	}
+}
+
+// keep notes in there which objects a watch has told.
+func keep(there map[string]bool, m *plimsollv1.WatchObjectsResponse) {
+	switch name := m.GetObject().GetKey().GetName(); m.GetType() {
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:
+		there[name] = true
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED:
+		delete(there, name)
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
+		clear(there)
+	}
+}
+
+// readUntil reads a watch until enough has come.
+func readUntil(t *testing.T, from grpc.ServerStreamingClient[plimsollv1.WatchObjectsResponse], enough func(*plimsollv1.WatchObjectsResponse) bool) {
+	t.Helper()
+	for {
+		message, err := from.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if enough(message) {
 			return
 		}
 	}
