@@ -116,6 +116,7 @@ func TestConnectionsThatFailSayWhy(t *testing.T) {
 		"no such token file":    {[]string{"--token-file", "/nonexistent/token"}, exitFailed, "read the token"},
 		"a file that is none":   {[]string{"--token-file", os.Args[0]}, exitFailed, "not a bearer token"},
 		"an account half named": {[]string{"--service-account", "viewer"}, exitFailed, "must be NAMESPACE/NAME"},
+		"an account and a file": {[]string{"--service-account", "a/b", "--token-file", garbage}, exitFailed, "--service-account and a token: give one of them"},
 		"no such kubeconfig":    {[]string{"--service-account", "a/b", "--hub-kubeconfig", "/nonexistent/config"}, exitFailed, "kubeconfig"},
 	} {
 		got := plimsoll(t, nil, append([]string{"clusters"}, c.args...)...)
@@ -153,6 +154,18 @@ func TestTheTokenComesFromTheFlagTheFileOrTheEnvironment(t *testing.T) {
 	}
 	if got := plimsoll(t, nil, "clusters", "--token", "a", "--token-file", file); got.code == exitOK || !strings.Contains(got.err, "give one of them") {
 		t.Errorf("two tokens: %+v", got)
+	}
+}
+
+// The account that a flag names is asked for a token, whatever token the environment has.
+func TestAnAccountByFlagComesBeforeATokenOfTheEnvironment(t *testing.T) {
+	h := startHub(t)
+	for _, name := range []string{"PLIMSOLL_TOKEN", "PLIMSOLL_TOKEN_FILE"} {
+		got := plimsoll(t, map[string]string{name: canary, "PLIMSOLL_API": h.address}, "clusters", "--insecure-plaintext",
+			"--service-account", "a/b", "--hub-kubeconfig", "/nonexistent/config")
+		if got.code != exitFailed || !strings.Contains(got.err, "kubeconfig") || len(h.tokens) > 0 {
+			t.Errorf("%s: %+v, %d calls", name, got, len(h.tokens))
+		}
 	}
 }
 

@@ -34,22 +34,24 @@ func (s *tokenSource) given() bool { return s.token != "" || s.file != "" || s.a
 func (s *tokenSource) read(ctx context.Context, getenv func(string) string, hub HubFlags) (string, error) {
 	token, from := s.token, "--token"
 	file := s.file
-	if token == "" && file == "" {
+	if !s.given() { // a flag comes before the environment
 		token, from = getenv("PLIMSOLL_TOKEN"), "PLIMSOLL_TOKEN"
-	}
-	if token == "" && file == "" && s.account == "" {
-		file = getenv("PLIMSOLL_TOKEN_FILE")
+		if token == "" {
+			file = getenv("PLIMSOLL_TOKEN_FILE")
+		}
 	}
 	switch {
 	case s.token != "" && s.file != "":
 		return "", errors.New("--token and --token-file: give one of them")
+	case s.account != "" && (s.token != "" || s.file != ""):
+		return "", errors.New("--service-account and a token: give one of them")
 	case file != "":
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the token: %w", err)
 		}
 		token, from = string(content), file
-	case token == "" && s.account != "":
+	case s.account != "":
 		return s.request(ctx, getenv, hub)
 	}
 	token = strings.TrimSpace(token)
