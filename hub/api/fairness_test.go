@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
@@ -190,6 +192,65 @@ func (ended) SendMsg(message any) error {
 	return nil
 }
 
+// marked is the stream of a watch that keeps what it is sent, and ends with the first bookmark.
+type marked struct {
+	objectsOf
+	sent *[]*plimsollv1.WatchObjectsResponse
+}
+
+var errMarked = errors.New("a bookmark has been sent")
+
+func (m marked) SendMsg(message any) error {
+	sent, ok := message.(proto.Message).ProtoReflect().Interface().(*plimsollv1.WatchObjectsResponse) // which may be in one that many share
+	if !ok {
+		return fmt.Errorf("a message of type %T", message)
+	}
+	*m.sent = append(*m.sent, sent)
+	if sent.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK {
+		return errMarked
+	}
+	return nil
+}
+
+// A watch in which nothing happens sends bookmarks. Whoever resumes behind one is sent only what has changed since.
+func TestAQuietWatchSendsBookmarksToResumeFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shop(t)
+		r.record("prod", "deployment-spot", "shop", "cart")
+		ctx, stop := context.WithTimeout(t.Context(), 10*bookmarkEvery)
+		defer stop()
+		c := r.ledgerService(t).core
+		c.stopping, c.recheck = ctx, time.Minute
+		objects := newServices(c).objects
+		watch := func(token string) (puts []string, bookmark string) {
+			var sent []*plimsollv1.WatchObjectsResponse
+			stream := marked{objectsOf{streamOf{ctx: context.WithValue(ctx, identityKey{}, auth.Identity{User: "alice"})}}, &sent}
+			began := time.Now()
+			if err := objects.WatchObjects(&plimsollv1.WatchObjectsRequest{Cluster: "prod", ResumeToken: token}, stream); !errors.Is(err, errMarked) {
+				t.Fatal(err)
+			}
+			if quiet := time.Since(began); quiet < bookmarkEvery || quiet > 2*bookmarkEvery {
+				t.Errorf("the bookmark came after %s, want %s", quiet, bookmarkEvery)
+			}
+			for _, message := range sent {
+				switch message.GetType() {
+				case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:
+					puts = append(puts, message.GetObject().GetKey().GetName())
+				case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
+					t.Errorf("with token %q the watch begins anew: %s", token, message.GetReason())
+				}
+			}
+			return puts, sent[len(sent)-1].GetResumeToken()
+		}
+		first, token := watch("")
+		r.record("prod", "deployment-spot", "shop", "web")
+		then, _ := watch(token)
+		if !slices.Contains(first, "cart") || !slices.Equal(then, []string{"web"}) {
+			t.Errorf("first %v is sent, and behind the bookmark %v", first, then)
+		}
+	})
+}
+
 // The limit holds on every way in.
 func TestTheLimitOfACallerHoldsForRESTAndStreams(t *testing.T) {
 	s := serve(t, shop(t), func(o *Options) { o.CallsPerSecond = 1 })
@@ -203,11 +264,13 @@ func TestTheLimitOfACallerHoldsForRESTAndStreams(t *testing.T) {
 		return response.StatusCode == http.StatusTooManyRequests
 	})
 	eventually(t, "a stream is refused", func() bool {
-		stream, err := s.clusters().WatchClusters(as(t, "admin"), &plimsollv1.WatchClustersRequest{})
+		ctx, end := context.WithCancel(as(t, "admin")) // so that too many at a time are not the reason
+		defer end()
+		stream, err := s.clusters().WatchClusters(ctx, &plimsollv1.WatchClustersRequest{})
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		return status.Code(err) == codes.ResourceExhausted
+		return apierror.ReasonOf(err) == apierror.TooManyCalls
 	})
 }
 
