@@ -158,12 +158,12 @@ func TestAWatchIsNotOpenedAgainBeforeTheMemberSays(t *testing.T) {
 func TestThatAWatchIsClosedForLongIsAnnouncedOnceAndThatItIsOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		announced := 0
-		s := newWatchState(func() { announced++ })
+		var announced atomic.Int32 // by timers, in goroutines of their own
+		s := newWatchState(func() { announced.Add(1) })
 		after := func(d time.Duration) int {
 			time.Sleep(d)
 			synctest.Wait()
-			return announced
+			return int(announced.Load())
 		}
 		s.opened()
 		s.closed()
