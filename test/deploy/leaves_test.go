@@ -39,13 +39,21 @@ var otherValues = map[string]string{
 	"flux.sourceRef.name":              "flux: {enabled: true, sourceRef: {name: other}}\nregistrations: {members: [{name: a, server: \"https://a:6443\", environment: e}], secretStoreRef: {name: s}}",
 }
 
-// Each value of the chart, down to the last key, changes what is rendered: one that no template reads would silently do nothing.
+// Each value of the chart, down to the last key, is in the README and changes what is rendered: one that no template reads would
+// silently do nothing.
 func TestEachLeafOfTheValuesChangesWhatIsRendered(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "plimsoll", "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	table, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "plimsoll", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for path, byDefault := range leaves(parsed(t, string(text)), nil) {
+		if !strings.Contains(string(table), "\n| `"+path+"` |") {
+			t.Errorf("%s is not in the table of the chart's README", path)
+		}
 		keys := strings.Split(path, ".")
 		setting := everyValue
 		if set, there, _ := unstructured.NestedFieldNoCopy(parsed(t, everyValue), keys...); !there || reflect.DeepEqual(set, byDefault) {
