@@ -28,7 +28,7 @@ const (
 	ReasonNotPermitted = "NotPermitted" // the hub's account lacks a needed right; the message names it
 	ReasonNotWatched   = "NotWatched"   // the watch of a cached kind is closed, and cannot be opened again
 	ReasonUnknown      = "Unknown"      // it has not been found out yet
-	ReasonProving      = "Proving"      // a changed Secret is tried beside the running member
+	ReasonProving      = "Proving"      // the hub tests a changed Secret while the member runs on the previous one
 )
 
 // view is all that a status is made of.
@@ -87,7 +87,7 @@ func judge(v view, now time.Time) (State, string, string) {
 	case !r.admitted && v.refusal != nil:
 		return v.refusal.state, v.refusal.reason, v.refusal.message
 	case !r.admitted && v.comparing:
-		return StateConnecting, ReasonComparing, "another registration says that it is the same cluster: it is being found out"
+		return StateConnecting, ReasonComparing, "another registration claims the same cluster: the hub compares the two"
 	case !r.settled():
 		return StateConnecting, ReasonWarming, "the caches are being filled"
 	}
@@ -144,9 +144,9 @@ func accepted(v view) metav1.Condition {
 	case v.refusal != nil:
 		return condition(ConditionAccepted, metav1.ConditionFalse, v.refusal.reason, v.refusal.message)
 	case v.proving:
-		return condition(ConditionAccepted, metav1.ConditionUnknown, ReasonProving, "the changed Secret is being tried beside the running member")
+		return condition(ConditionAccepted, metav1.ConditionUnknown, ReasonProving, "the hub tests the changed Secret, and uses the previous one until then")
 	}
-	return condition(ConditionAccepted, metav1.ConditionTrue, "Accepted", "the kubeconfig holds nothing that is not allowed")
+	return condition(ConditionAccepted, metav1.ConditionTrue, "Accepted", "the kubeconfig has no field or value that is not allowed")
 }
 
 const (

@@ -22,10 +22,10 @@ const (
 	ReasonConnectionRefused = "ConnectionRefused" // nothing listens at the server's address
 	ReasonTimeout           = "Timeout"           // the API server did not answer in time
 	ReasonNameNotResolved   = "NameNotResolved"   // DNS does not resolve the server's name
-	ReasonTLSFailed         = "TLSFailed"         // the TLS handshake failed, for another cause than trust
-	ReasonConnectionFailed  = "ConnectionFailed"  // the connection failed for another cause; the message has it
+	ReasonTLSFailed         = "TLSFailed"         // the TLS handshake failed, and not because of an untrusted certificate
+	ReasonConnectionFailed  = "ConnectionFailed"  // the connection failed for another reason, which the message has
 	ReasonNotReady          = "NotReady"          // the API server answers that it is not ready
-	ReasonOtherCluster      = "OtherCluster"      // another cluster answers at the address than before
+	ReasonOtherCluster      = "OtherCluster"      // the cluster at the address is not the one that was there before
 )
 
 // problem is why a member cannot be worked in. Its message is made of our own words, codes and addresses only: a member

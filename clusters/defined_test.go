@@ -46,6 +46,7 @@ func (f *fakeAPI) resource(gvk schema.GroupVersionKind, name string, events <-ch
 
 // The pauses between attempts last for an hour here.
 func TestAKindThatComesLateIsThereSoonAfterItsDefinition(t *testing.T) {
+	t.Parallel()
 	definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	late := schema.GroupVersionKind{Group: "late.example", Version: "v1", Kind: "Thing"}
 	object := func(of schema.GroupVersionKind) *unstructured.Unstructured {

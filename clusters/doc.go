@@ -15,8 +15,7 @@
 //     layout.go: where registrations should be.
 //   - package kubeconfig: what a kubeconfig may say, and where a server may be; reasons.go: why else a registration is refused.
 //   - member.go: the [Member], report.go what it reports. transport.go combines the layers of its transport:
-//     breaker.go, fence.go, and package intake, which bounds answers; sent.go: which errors say that
-//     nothing was sent.
+//     breaker.go, fence.go (and which errors say that nothing was sent), and package intake, which bounds answers.
 //   - health.go, probe.go, classify.go: whether the API server answers, which cluster it is, and what is wrong.
 //   - warm.go, cache.go, mapper.go: kinds come and go one by one; defined.go: one comes when its definition does; kind.go, merge.go and package caching: what is cached of them; joins.go: how
 //     many members begin at once; watching.go: which watches are open. Package paging reads live lists page by page.

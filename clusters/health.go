@@ -120,7 +120,7 @@ func (h *health) succeeded(id identity, latency time.Duration) {
 	stranger := h.seen.stranger
 	if stranger {
 		h.seen.reachable = false
-		h.seen.problem = unreachable(ReasonOtherCluster, "another cluster answers at the server's address than before")
+		h.seen.problem = unreachable(ReasonOtherCluster, "the cluster at the server's address is not the one that was there before")
 	} else {
 		h.seen.reachable, h.seen.problem, h.seen.identity, h.seen.identified = true, nil, id, true
 	}

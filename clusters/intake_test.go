@@ -204,6 +204,7 @@ func TestWhatAKindHeldIsGivenBackWhenItIsLost(t *testing.T) {
 }
 
 func TestPodsThatComeAndGoFillNothing(t *testing.T) {
+	t.Parallel()
 	var sent atomic.Int64
 	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -37,7 +37,7 @@ type finding struct {
 
 // judge compares a layout with the namespace of the hub's keys, and the one where registrations should be. hub "": nobody knows.
 func (l layout) judge(hub, registrations string) finding {
-	typed := fmt.Sprintf("registrations have type %s, and this Secret has %q; a type cannot be changed: create the Secret anew", KubeconfigType, l.kind)
+	typed := fmt.Sprintf("registrations have type %s, and this Secret has %q; the type of a Secret cannot be changed: create a new Secret", KubeconfigType, l.kind)
 	move := "move it to a namespace of its own (docs/upgrade.md)"
 	if registrations != hub {
 		move = "move it to namespace " + registrations + " (docs/upgrade.md)"

@@ -77,6 +77,7 @@ func crowded(t *testing.T) (*fleet, *fakeAPI, *Member) {
 }
 
 func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
+	t.Parallel()
 	f, api, member := crowded(t)
 	for name, c := range map[string]crowd{
 		"more objects than one answer may have":  {pods: 60_000},
@@ -110,6 +111,7 @@ func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
 }
 
 func TestALiveListEnds(t *testing.T) {
+	t.Parallel()
 	f, api, member := crowded(t)
 	c := crowd{pods: 3000, expires: 100}
 	api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)

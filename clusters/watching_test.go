@@ -276,6 +276,7 @@ func TestAWatchThatIsCutOffIsNotListedAgain(t *testing.T) {
 }
 
 func TestAMemberWhoseCachesAreTooOldIsDegraded(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	now := time.Unix(1000, 0)
 	shown := func(age time.Duration) string {
@@ -303,6 +304,7 @@ func TestAMemberWhoseCachesAreTooOldIsDegraded(t *testing.T) {
 }
 
 func TestACacheThatIsNotWatchedIsShown(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	now := time.Unix(1000, 0)
 	shown := func(closed time.Time) string {

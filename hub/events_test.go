@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -37,13 +39,23 @@ func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
 
 func TestTheJournalKnowsAllThatPlacementTells(t *testing.T) {
 	h := newEventLog()
-	for _, what := range []spot.EventType{spot.EventMove, spot.EventInsufficientCapacityBegan, spot.EventInsufficientCapacityEnded, spot.EventInterruption} {
-		h.placement(spot.Event{Type: what, Member: "prod", Workload: policy.WorkloadKey{Kind: "Deployment"}, Subject: "web-1", Reason: "move", Message: "why"})
+	all := []struct {
+		told spot.EventType
+		want journal.Type
+	}{
+		{spot.EventMove, journal.Move}, {spot.EventInterruption, journal.Interruption},
+		{spot.EventInsufficientCapacityBegan, journal.InsufficientCapacityBegan}, {spot.EventInsufficientCapacityEnded, journal.InsufficientCapacityEnded},
 	}
-	events, _ := h.journal.List("prod", "", "", 100)
-	for _, e := range events {
-		if e.Type == "" || e.Kind != "Deployment" || e.Subject != "web-1" || e.Reason != "move" || e.Message != "why" || e.At.IsZero() {
-			t.Errorf("%+v", e)
+	for _, what := range all {
+		h.placement(spot.Event{
+			Type: what.told, Member: "prod", Workload: policy.WorkloadKey{Kind: "Deployment", NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+			Subject: "web-1", Reason: "move", Message: "why",
+		})
+	}
+	events, _ := h.journal.List("prod", "shop", "", 100)
+	for i, e := range events {
+		if e.Type != all[i].want || e.Kind != "Deployment" || e.Name != "web" || e.Subject != "web-1" || e.Reason != "move" || e.Message != "why" || e.At.IsZero() {
+			t.Errorf("%s: %+v", all[i].told, e)
 		}
 	}
 	if len(events) != 4 {

@@ -156,7 +156,7 @@ func TestAReplicaThatStopsMakesNoNewConnections(t *testing.T) {
 type told struct {
 	owner  string
 	mine   bool
-	lapsed bool // the owner's tenure has ended
+	lapsed bool // the owner's term has ended
 }
 
 func (o told) Owner(string) (string, time.Time) {

@@ -170,9 +170,9 @@ func TestWhatIsNotOursIsNotAppliedOver(t *testing.T) {
 		want    Applied
 		says    string
 	}{
-		"nobody's":                     {nil, nil, "", "apply v1 ConfigMap default/settings: it exists and is nobody's"},
+		"nobody's":                     {nil, nil, "", "apply v1 ConfigMap default/settings: it exists and has no controller"},
 		"nobody's, adopted":            {nil, []ApplyOption{Adopt()}, AppliedChange, ""},
-		"another's":                    {&another, []ApplyOption{Adopt()}, "", "it belongs to Pod p"},
+		"another's":                    {&another, []ApplyOption{Adopt()}, "", "Pod p controls it"},
 		"an earlier owner's":           {&earlier, nil, AppliedLater, ""},
 		"another's, and owner is none": {&another, []ApplyOption{Unowned()}, AppliedChange, ""},
 	} {
@@ -314,10 +314,10 @@ func TestWhatIsNotOursIsNotAppliedOverAlsoWhenTheCacheDoesNotShowIt(t *testing.T
 		want   Applied
 		says   string
 	}{
-		"nobody's": {func(*corev1.ConfigMap) {}, "", "it exists and is nobody's, so it is left alone"},
+		"nobody's": {func(*corev1.ConfigMap) {}, "", "it exists and has no controller, so the hub does not change it"},
 		"another's": {func(cm *corev1.ConfigMap) {
 			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u", Controller: new(true)}}
-		}, "", "it belongs to Pod p, so it is left alone"},
+		}, "", "Pod p controls it, so the hub does not change it"},
 		"an earlier owner's": {func(cm *corev1.ConfigMap) {
 			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "test.plimsoll.dev/v1", Kind: "gadget", Name: "one", UID: "earlier", Controller: new(true)}}
 		}, AppliedLater, ""},

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	errKindGone = errors.New("a kind that the controller needs is gone from the member")
+	errKindGone = errors.New("the member no longer has a kind that the controller needs")
 	errReplaced = errors.New("the member was replaced")
 	errStopped  = errors.New("the controller stopped")
 )

@@ -24,10 +24,10 @@ func TestAnOrderIsTakenBackUntilItsReconcileBegins(t *testing.T) {
 		synctest.Wait()
 		h.Hold("a", HoldBreaker, "it does not answer")
 		if reason, closed := h.Closed("a", HoldBreaker); !closed || reason != "it does not answer" {
-			t.Errorf("the gate: %q, %v", reason, closed)
+			t.Errorf("the hold: %q, %v", reason, closed)
 		}
 		if _, closed := h.Closed("b", HoldBreaker); closed {
-			t.Error("the gate of another member is closed")
+			t.Error("a hold of another member applies")
 		}
 		var orders []Operation
 		for _, caller := range []string{"alice", "bob"} {

@@ -8,7 +8,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
-func TestMembersWithKeysInABandAreServedInTurn(t *testing.T) {
+func TestMembersWithKeysOfAPriorityAreServedInTurn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBench(t, Options{WorkersPerMember: 2}, &queue{name: "c", perMember: 2})
 		q := b.queues[0]
@@ -49,7 +49,7 @@ func TestMembersWithKeysInABandAreServedInTurn(t *testing.T) {
 	})
 }
 
-func TestKeysOfAMemberAndBandAreServedInOrder(t *testing.T) {
+func TestKeysOfAMemberAndPriorityAreServedInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBench(t, Options{WorkersPerMember: 1000}, &queue{name: "c", perMember: 1000})
 		q := b.queues[0]

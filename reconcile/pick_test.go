@@ -7,7 +7,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
-func TestABetterBandOvertakesAndAWorseOneChangesNothing(t *testing.T) {
+func TestABetterPriorityOvertakesAndAWorseOneChangesNothing(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
 	l := b.join(q, "m")
@@ -48,7 +48,7 @@ func TestMembersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestNoBandStarves(t *testing.T) {
+func TestNoPriorityStarves(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 1})
 	q := b.queues[0]
 	busy, quiet := b.join(q, "busy"), b.join(q, "quiet")
@@ -102,7 +102,7 @@ func TestWhatWasNeverReconciledGoesFirstAndStarvesNobody(t *testing.T) {
 	}
 }
 
-func TestABandStarvesInNoMemberHoweverTheTurnsFall(t *testing.T) {
+func TestAPriorityStarvesInNoMemberHoweverTheTurnsFall(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 1})
 	q := b.queues[0]
 	first, second := b.join(q, "first"), b.join(q, "second")

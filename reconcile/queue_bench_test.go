@@ -87,8 +87,8 @@ func BenchmarkQueueWorkers(b *testing.B) {
 	w.ShutDown()
 }
 
-// BenchmarkQueueGate holds and releases a member that holds 25,000 keys.
-func BenchmarkQueueGate(b *testing.B) {
+// BenchmarkQueueHold holds and releases a member that holds 25,000 keys.
+func BenchmarkQueueHold(b *testing.B) {
 	bench, q, flows, keys := benchQueue(b, 4)
 	for i, key := range keys {
 		q.wake(flows[i%len(flows)], key, PriorityChanged, nil)

@@ -106,7 +106,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"work":    func(t *rapid.T) { m.t = t; m.hands = append(m.hands, m.sit(m.queue())) },
 		"finish":  func(t *rapid.T) { m.t = t; m.finishOne() },
 		"finish2": func(t *rapid.T) { m.t = t; m.finishOne() },
-		"gate":    func(t *rapid.T) { m.t = t; m.gate() },
+		"hold":    func(t *rapid.T) { m.t = t; m.hold() },
 		"detach":  func(t *rapid.T) { m.t = t; m.detach() },
 		"attach":  func(t *rapid.T) { m.t = t; m.attach(m.member()) },
 		"join":    func(t *rapid.T) { m.t = t; m.joinOne() },
@@ -220,8 +220,8 @@ func (m *model) joinOne() {
 	m.join(q, member)
 }
 
-func (m *model) gate() {
-	member, g := m.member(), rapid.SampledFrom([]Hold{HoldOwnership, HoldBreaker}).Draw(m.t, "gate")
+func (m *model) hold() {
+	member, g := m.member(), rapid.SampledFrom([]Hold{HoldOwnership, HoldBreaker}).Draw(m.t, "hold")
 	if rapid.Bool().Draw(m.t, "close") {
 		m.shut[member] |= 1 << g
 		m.rt.Hold(member, g, "closed")

@@ -47,7 +47,7 @@ type versions struct {
 	made, seen [16]atomic.Int64
 }
 
-func TestNoChangeIsLostBetweenManyProducersWorkersAndGates(t *testing.T) {
+func TestNoChangeIsLostBetweenManyProducersWorkersAndHolds(t *testing.T) {
 	b := newBench(t, Options{WorkersPerMember: 3}, &queue{name: "x", perMember: 2}, &queue{name: "y", perMember: 3})
 	members := []string{"a", "b", "c"}
 	changes := map[string]*versions{}

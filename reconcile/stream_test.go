@@ -126,7 +126,7 @@ func TestAStreamOfOneMemberEndsWithTheReason(t *testing.T) {
 		expectWords(t, "at first", l.words(), "a Synced")
 		a.uninstall(&corev1.ConfigMap{})
 		expectWords(t, "the kind goes", l.words(), "a Disengaged")
-		if !l.over() || !strings.Contains(l.errs[0].Error(), "the kind is gone from the member") {
+		if !l.over() || !strings.Contains(l.errs[0].Error(), "the member no longer has the kind") {
 			t.Errorf("over: %v, %v", l.over(), l.errs)
 		}
 		b, leaveB := h.join(c, "b", &corev1.ConfigMap{})

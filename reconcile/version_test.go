@@ -42,7 +42,7 @@ func TestTheVersionOfAMemberIsAnotherWheneverItsRecordsAre(t *testing.T) {
 		step <- nil
 		changed("it is done")
 		h.Hold("a", HoldBreaker, "does not answer")
-		changed("a gate is closed")
+		changed("a hold applies")
 		if _, err := h.Requeue(keyOf("c", "a", "one")); err != nil {
 			t.Fatal(err)
 		}

@@ -168,7 +168,7 @@ func (i *Installer) check(ctx context.Context, c client.Client, member string, w
 	if pod.Annotations[checkedAnnotation] == nonce {
 		return isReached, ""
 	}
-	return notReached, fmt.Sprintf("the member's API server gets no answer from %s: it lets new pods through, and they are placed later%s",
+	return notReached, fmt.Sprintf("the member's API server gets no answer from %s: new pods run where the scheduler puts them, and the hub moves them later%s",
 		wanted.BaseURL.Host, hintOf(wanted.BaseURL))
 }
 

@@ -30,7 +30,7 @@ func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.L
 		return nil, err
 	}
 	list.part = func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
-		shown, err := s.part(ctx, member, &list.failed)
+		shown, err := s.part(ctx, member, list.failed)
 		if err == nil {
 			shown.items, err = list.passing(ctx, shown.items)
 		}

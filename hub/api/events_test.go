@@ -130,3 +130,34 @@ func TestEventsOfANamespaceAreOfThatNamespaceOnly(t *testing.T) {
 		t.Errorf("watched: %v, want %v", named(watched), want)
 	}
 }
+
+// What the journal knows of an event reaches its readers, each in its own field.
+func TestAnEventIsShownWithAllThatIsKnownOfIt(t *testing.T) {
+	e := journal.Event{
+		ID: "id", At: time.Unix(1, 0), Type: journal.Interruption, Member: "member", Namespace: "namespace", Kind: "kind", Name: "name",
+		Subject: "subject", Reason: "reason", Message: "message", User: "user",
+	}
+	shown := eventMessage(&e).ProtoReflect()
+	for i := range shown.Descriptor().Fields().Len() {
+		field := shown.Descriptor().Fields().Get(i)
+		want := string(field.Name())
+		switch want {
+		case "at":
+			want = e.At.UTC().String()
+		case "type":
+			want = plimsollv1.EventType_EVENT_TYPE_INTERRUPTION.String()
+		case "cluster":
+			want = "member"
+		}
+		got := shown.Get(field).String()
+		switch value := shown.Interface().(*plimsollv1.Event); field.Name() {
+		case "at":
+			got = value.GetAt().AsTime().String()
+		case "type":
+			got = value.GetType().String()
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", field.Name(), got, want)
+		}
+	}
+}

@@ -38,16 +38,21 @@ const (
 // watchers. Safe for concurrent use.
 type feed[T proto.Message] struct {
 	members func() []string
-	// read returns the items of a member. blind: those that it had may still be there, for the reason in gap.
-	read   func(ctx context.Context, member string) (items []T, gap string, blind bool)
+	// read returns the items of a member. blind: those that it had may still be there, for the reason in gap. Of owners in failed it asks
+	// nothing more.
+	read func(ctx context.Context, member string, failed *failures) (items []T, gap string, blind bool)
+	// owner is whose answer read waits for; "": nobody's.
+	owner  func(member string) string
 	nameOf func(T) lists.Position
 	log    *slog.Logger
 	// version is another number when a member may have changed; not ok: nobody can say. Nil: of no member.
 	version func(member string) (now uint64, ok bool)
-	reads   map[string]memberRead // of members that say when they change; only run looks at it
 
 	mu       sync.Mutex
-	epoch    string // changes when everything is forgotten
+	names    []string               // of the members, in order
+	reads    map[string]*memberRead // of these
+	passes   uint64                 // counts reads of members
+	epoch    string                 // changes when everything is forgotten
 	revision uint64
 	nodes    map[string]map[string]*node[T] // by member and name
 	known    int                            // how many nodes there are
@@ -61,13 +66,6 @@ type feed[T proto.Message] struct {
 	watchers int
 	running  bool
 	idle     time.Time // since when there are no watchers
-}
-
-// memberRead is the last time that a member was read.
-type memberRead struct {
-	version uint64
-	at      time.Time
-	gap     *plimsollv1.UnreachableMember
 }
 
 // node is one item, which may be gone. Guarded by the feed's lock, but for what never changes.
@@ -97,8 +95,8 @@ type seen[T any] struct {
 	message *wire.Shared // nil: the change is not one of the last
 }
 
-func newFeed[T proto.Message](c *core, nameOf func(T) lists.Position, read func(context.Context, string) ([]T, string, bool)) *feed[T] {
-	f := &feed[T]{members: c.names, read: read, nameOf: nameOf, log: c.log, changed: make(chan struct{})}
+func newFeed[T proto.Message](c *core, nameOf func(T) lists.Position, read func(context.Context, string, *failures) ([]T, string, bool)) *feed[T] {
+	f := &feed[T]{members: c.names, owner: c.asked, read: read, nameOf: nameOf, log: c.log, changed: make(chan struct{})}
 	f.forget()
 	return f
 }
@@ -107,7 +105,7 @@ func newFeed[T proto.Message](c *core, nameOf func(T) lists.Position, read func(
 func (f *feed[T]) forget() {
 	f.epoch, f.revision, f.nodes, f.entries, f.gone, f.floor = uuid.NewString(), 1, map[string]map[string]*node[T]{}, nil, 0, 0
 	f.known = 0
-	f.gaps, f.whole = nil, false
+	f.names, f.reads, f.gaps, f.whole = nil, map[string]*memberRead{}, nil, false
 	clear(f.shared[:])
 }
 
@@ -127,10 +125,8 @@ func (f *feed[T]) enter(stopping context.Context) (leave func()) {
 	}
 }
 
-// merge takes over what a member has now.
+// merge takes over what a member has now. The lock is held.
 func (f *feed[T]) merge(member string, items []T, blind bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	before := f.revision
 	nodes := f.nodes[member]
 	if nodes == nil {
@@ -162,15 +158,6 @@ func (f *feed[T]) merge(member string, items []T, blind bool) {
 	}
 	if f.revision != before {
 		f.tell()
-	}
-}
-
-// dropMembers notes that the items of all members but some are gone. The lock is held.
-func (f *feed[T]) dropMembers(but []string) {
-	for member, nodes := range f.nodes {
-		if _, is := slices.BinarySearch(but, member); !is {
-			f.drop(nodes, nil)
-		}
 	}
 }
 

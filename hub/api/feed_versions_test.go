@@ -22,7 +22,7 @@ type versioned struct {
 	items     map[string][]*plimsollv1.Cluster
 }
 
-func (v *versioned) read(_ context.Context, member string) ([]*plimsollv1.Cluster, string, bool) {
+func (v *versioned) read(_ context.Context, member string, _ *failures) ([]*plimsollv1.Cluster, string, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.reads[member]++
@@ -49,7 +49,7 @@ func TestAFeedReadsAMemberWhenItHasChanged(t *testing.T) {
 		}
 		r := newFleet().replica(t, "10.0.0.1:9444")
 		r.member("here", "quiet", "there")
-		f := newFeed(&core{members: r, log: slog.New(slog.DiscardHandler)},
+		f := newFeed(&core{members: r, ownership: r, log: slog.New(slog.DiscardHandler)},
 			func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} }, source.read)
 		f.version = source.version
 		ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func TestAFeedTellsAtOnceThatAMemberHasGone(t *testing.T) {
 		}
 		r := newFleet().replica(t, "10.0.0.1:9444")
 		r.member("gone", "here")
-		f := newFeed(&core{members: r, log: slog.New(slog.DiscardHandler)},
+		f := newFeed(&core{members: r, ownership: r, log: slog.New(slog.DiscardHandler)},
 			func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} }, source.read)
 		f.version = source.version
 		ctx, cancel := context.WithCancel(t.Context())

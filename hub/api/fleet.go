@@ -48,10 +48,10 @@ type fleetService struct {
 
 func newFleetService(c *core) *fleetService {
 	s := &fleetService{core: c}
-	s.feed = newFeed(c, nameOfFleetPlacement, func(_ context.Context, namespace string) ([]*plimsollv1.FleetPlacement, string, bool) {
+	s.feed = newFeed(c, nameOfFleetPlacement, func(_ context.Context, namespace string, _ *failures) ([]*plimsollv1.FleetPlacement, string, bool) {
 		return s.in(namespace), "", false
 	})
-	s.feed.members = s.namespaces
+	s.feed.members, s.feed.owner = s.namespaces, func(string) string { return "" }
 	s.feed.version = func(string) (uint64, bool) { return s.fleet.Version(), true }
 	return s
 }

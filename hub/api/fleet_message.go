@@ -16,18 +16,18 @@ import (
 
 // fleetStates are the reasons of condition Ready in one word. The ones that stop it are those that the alert on them has.
 var fleetStates = map[string]plimsollv1.FleetPlacementState{
-	fleetv1.ReasonPlaced:          plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_PLACED,
-	fleetv1.ReasonMoving:          plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_MOVING,
-	fleetv1.ReasonWaiting:         plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_WAITING,
-	fleetv1.ReasonIncomplete:      plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_INCOMPLETE,
-	fleetv1.ReasonTargetNotFound:  plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	fleetv1.ReasonNobodyTakesPart: plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	fleetv1.ReasonUnknownKind:     plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	fleetv1.ReasonConflict:        plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	fleetv1.ReasonInvalid:         plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	fleetv1.ReasonWriteFailed:     plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
-	reconcile.ReasonPaused:        plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_PAUSED,
-	fleetv1.ReasonDeleting:        plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_DELETING,
+	fleetv1.ReasonPlaced:            plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_PLACED,
+	fleetv1.ReasonMoving:            plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_MOVING,
+	fleetv1.ReasonWaiting:           plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_WAITING,
+	fleetv1.ReasonIncomplete:        plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_INCOMPLETE,
+	fleetv1.ReasonTargetNotFound:    plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	fleetv1.ReasonNoMemberTakesPart: plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	fleetv1.ReasonUnknownKind:       plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	fleetv1.ReasonConflict:          plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	fleetv1.ReasonInvalid:           plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	fleetv1.ReasonWriteFailed:       plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED,
+	reconcile.ReasonPaused:          plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_PAUSED,
+	fleetv1.ReasonDeleting:          plimsollv1.FleetPlacementState_FLEET_PLACEMENT_STATE_DELETING,
 }
 
 var fleetMemberStates = map[fleetv1.MemberState]plimsollv1.FleetMemberState{

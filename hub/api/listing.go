@@ -27,7 +27,7 @@ type listing[T proto.Message] struct {
 	nameOf func(item T) lists.Position
 
 	after  lists.Position // ranks and name; nil: from the start
-	failed failures
+	failed *failures
 }
 
 // listRequest is what requests of lists have in common.
@@ -40,6 +40,7 @@ type listRequest interface {
 
 // read compiles what was asked for.
 func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err error) {
+	l.failed = &failures{}
 	if l.filter, err = filters.Compile(l.asked.GetFilter()); err != nil {
 		return err
 	}

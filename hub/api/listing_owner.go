@@ -66,7 +66,7 @@ func (l *ownerListing[T]) ofOwner(ctx context.Context, member string, limit int)
 		return part[T]{}, nil // it has just gone
 	}
 	found, err = askOwner(ctx, l.core, member, question[part[T]]{
-		failed: &l.failed,
+		failed: l.failed,
 		local: func() (part[T], error) {
 			return l.here(ctx, known, limit)
 		},

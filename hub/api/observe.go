@@ -117,7 +117,7 @@ func orderOf(request, answer any) (told []slog.Attr) {
 // levelOf keeps the log readable where somebody polls: orders and refusals are shown, reads on request.
 func levelOf(method string, code codes.Code) slog.Level {
 	switch code {
-	case codes.Unauthenticated, codes.PermissionDenied, codes.Unavailable:
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unavailable, codes.Aborted:
 		return slog.LevelInfo
 	case codes.Internal:
 		return slog.LevelError

@@ -39,6 +39,8 @@ type Options struct {
 	// RecheckEvery is how often the token and the rights of a watch are looked at; what was looked up lately is remembered for 10 s
 	// more. Default 10 s.
 	RecheckEvery time.Duration
+	// ReaderPatience is how long the reader of a watch over REST may take nothing before the watch is ended. Default 30 s.
+	ReaderPatience time.Duration
 
 	// Authenticator and Authorizer let callers in; both are needed, unless Unauthenticated is set.
 	Authenticator auth.Authenticator
@@ -92,6 +94,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.RecheckEvery <= 0 {
 		o.RecheckEvery = 10 * time.Second
+	}
+	if o.ReaderPatience <= 0 {
+		o.ReaderPatience = 30 * time.Second
 	}
 	return o, nil
 }

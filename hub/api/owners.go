@@ -47,7 +47,8 @@ type question[T any] struct {
 	remote func(ctx context.Context, conn grpc.ClientConnInterface) (T, error)
 	// patience is added to the timeout.
 	patience time.Duration
-	// failed remembers owners that did not answer in the same call, so that each costs the timeout once. May be nil.
+	// failed remembers owners that did not answer in the same call, or in the same look at members for watches, so that each costs the
+	// timeout once. May be nil.
 	failed *failures
 }
 
@@ -108,6 +109,14 @@ func (c *core) member(name string) (clusters.Status, error) {
 		return clusters.Status{}, status.Errorf(codes.Unavailable, "member %q: this replica has just started and has not read the registrations yet", name)
 	}
 	return clusters.Status{}, apierror.NoMember(name)
+}
+
+// asked is the replica that is asked about a member; "": none is.
+func (c *core) asked(member string) string {
+	if c.ownership.Mine(member) {
+		return ""
+	}
+	return c.ownership.Owner(member)
 }
 
 // askOwner puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands

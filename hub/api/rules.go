@@ -106,7 +106,7 @@ func authorize(gate access) grpc.UnaryServerInterceptor {
 func (a access) mayCall(ctx context.Context, method string, request any) error {
 	rule, ok := rules[method]
 	if !ok {
-		return status.Error(codes.PermissionDenied, "nobody may call this method")
+		return status.Error(codes.PermissionDenied, "no user may call this method")
 	}
 	needs, err := rule.needs(request)
 	part := needs.Member

@@ -76,7 +76,7 @@ func New(options Options) (*Server, error) {
 	}
 	calls := inprocess.New(chain, streams.intercept)
 	services.register(calls)
-	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, SameOrigin: o.ClientCAs != nil, MaxRequest: maxRequest})
+	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, SameOrigin: o.ClientCAs != nil, MaxRequest: maxRequest, Patience: o.ReaderPatience})
 	if err != nil {
 		stop()
 		return nil, err
@@ -211,15 +211,15 @@ func newServices(c *core) *services {
 	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: cmp.Or(c.batches, NewBatches())},
 		events: &eventService{core: c}, fleet: newFleetService(c)}
 	s.clusters.feed = newClusterFeed(s.clusters)
-	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
-		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member)
+	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string, failed *failures) ([]*plimsollv1.Workload, string, bool) {
+		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member, failed)
 	})
-	s.objects.feed = newFeed(c, nameOfObject, func(ctx context.Context, member string) ([]*plimsollv1.ObjectState, string, bool) {
-		return s.objects.objectList(&plimsollv1.ListObjectsRequest{}, member, "", "").all(ctx, member)
+	s.objects.feed = newFeed(c, nameOfObject, func(ctx context.Context, member string, failed *failures) ([]*plimsollv1.ObjectState, string, bool) {
+		return s.objects.objectList(&plimsollv1.ListObjectsRequest{}, member, "", "").all(ctx, member, failed)
 	})
 	s.objects.feed.version = c.versionHere(c.objects)
-	s.events.feed = newFeed(c, nameOfEvent, func(ctx context.Context, member string) ([]*plimsollv1.Event, string, bool) {
-		return s.events.eventList(&plimsollv1.ListEventsRequest{}, member, "").all(ctx, member)
+	s.events.feed = newFeed(c, nameOfEvent, func(ctx context.Context, member string, failed *failures) ([]*plimsollv1.Event, string, bool) {
+		return s.events.eventList(&plimsollv1.ListEventsRequest{}, member, "").all(ctx, member, failed)
 	})
 	s.events.feed.version = c.versionHere(c.events)
 	return s

@@ -97,7 +97,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	begun := time.Now()
 	err = apierror.AsStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
 	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
-		"user", who.User, "remote", auth.Remote(ctx), "duration", time.Since(begun))
+		"reason", status.Convert(err).Message(), "user", who.User, "remote", auth.Remote(ctx), "duration", time.Since(begun))
 	return err
 }
 

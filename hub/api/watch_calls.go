@@ -118,8 +118,8 @@ func sending(stream grpc.ServerStream) func(context.Context, []proto.Message) er
 // newClusterFeed follows all members.
 func newClusterFeed(s *clusterService) *feed[*plimsollv1.Cluster] {
 	return newFeed(s.core, func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} },
-		func(ctx context.Context, member string) ([]*plimsollv1.Cluster, string, bool) {
-			found, err := s.part(ctx, member, nil)
+		func(ctx context.Context, member string, failed *failures) ([]*plimsollv1.Cluster, string, bool) {
+			found, err := s.part(ctx, member, failed)
 			if err != nil {
 				return nil, unread, true
 			}
@@ -141,7 +141,8 @@ func (c *core) versionHere(of interface{ Version(member string) uint64 }) func(m
 const unread = "it cannot be read"
 
 // all reads everything of a member. blind: what was there before may still be, for the reason in gap.
-func (l *ownerListing[T]) all(ctx context.Context, member string) (items []T, gap string, blind bool) {
+func (l *ownerListing[T]) all(ctx context.Context, member string, failed *failures) (items []T, gap string, blind bool) {
+	l.failed = failed
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {

@@ -393,6 +393,8 @@ func TestAFeedForgetsWhatIsGoneAndWhoMissedThatBeginsAnew(t *testing.T) {
 		for n := range items {
 			all = append(all, &plimsollv1.ObjectState{Key: &plimsollv1.ObjectKey{Cluster: "m", Name: fmt.Sprint(n)}})
 		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.merge("m", all, false)
 	}
 	for n := range maxGone + 10 {

@@ -25,7 +25,7 @@ var predecessorKeys = []struct{ key, here string }{
 	{"controllers.workloadTiming.cooldownPeriod", "`spot.moveCooldown`"},
 	{"controllers.workloadTiming.disruptionRetryInterval", "nothing: the hub knows when a window opens"},
 	{"controllers.workloadTiming.disruptionWindowPollInterval", "nothing: the hub knows when a window opens"},
-	{"webhook.enabled", "nothing: a member has no webhook until `plimsoll register` makes its configuration"},
+	{"webhook.enabled", "nothing: a member has no webhook until `plimsoll register` creates its configuration"},
 	{"observability.metrics.enabled", "`metrics.address`"},
 	{"observability.metrics.bindAddress", "`metrics.address`"},
 	{"observability.logging.level", "`log.level`"},

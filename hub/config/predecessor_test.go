@@ -33,7 +33,7 @@ func TestAFileOfThePredecessorIsRefusedWithWhatTakesThePlaceOfEachKey(t *testing
 		": operator.disruptionWindow.schedule: \"0 2 * * *\": a key of Spotalis; instead of it: spot.defaults.disruptionSchedule (docs/migrate.md)",
 		": controllers.nodeClassifier.spotLabels: (a list): a key of Spotalis; instead of it: spot.nodeLabels, with the values under spot (docs/migrate.md)",
 		": controllers.workers: 3: unknown key, below a key of Spotalis (docs/migrate.md)",
-		": webhook.enabled: true: a key of Spotalis; instead of it: nothing: a member has no webhook until plimsoll register makes its configuration (docs/migrate.md)",
+		": webhook.enabled: true: a key of Spotalis; instead of it: nothing: a member has no webhook until plimsoll register creates its configuration (docs/migrate.md)",
 		": observability.health: (a section): a section of Spotalis (docs/migrate.md)",
 	}
 	got := strings.Split(strings.ReplaceAll(err.Error(), file, ""), "\n")

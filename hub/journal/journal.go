@@ -140,6 +140,7 @@ func (j *Journal) dropOldest(member string) {
 	j.orders.note(&events[0], -1)
 	events[0] = Event{} // its texts can be collected before the array is
 	j.members[member] = events[1:]
+	j.versions[member]++
 	j.total--
 }
 

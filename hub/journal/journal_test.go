@@ -70,6 +70,21 @@ func TestAMemberWithManyEventsTakesNoneFromOthers(t *testing.T) {
 	}
 }
 
+// Who follows a member has to read again what another one has pushed out of it.
+func TestAMemberThatLosesAnEventToAnotherHasChanged(t *testing.T) {
+	j := New(Limits{OfMember: 3, Most: 4})
+	for range 3 {
+		j.Add(Event{Member: "loud"})
+	}
+	before := j.Version("loud")
+	for range 2 {
+		j.Add(Event{Member: "quiet"})
+	}
+	if events, _ := j.List("loud", "", "", 10); len(events) != 2 || j.Version("loud") == before {
+		t.Errorf("%d events, version %d, which was %d", len(events), j.Version("loud"), before)
+	}
+}
+
 func TestEventsAreForgottenAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := New(Limits{})

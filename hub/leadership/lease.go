@@ -43,7 +43,9 @@ type Lease struct {
 
 // newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun.
 func newLease(lock resourcelock.Interface, options Options, margin time.Duration, log *slog.Logger) *Lease {
-	return &Lease{term: newTerm(lock.Identity(), margin), lock: lock, options: options, log: log, kick: notify.New()}
+	term := newTerm(lock.Identity(), margin)
+	term.configured = options.LeaseDuration
+	return &Lease{term: term, lock: lock, options: options, log: log, kick: notify.New()}
 }
 
 // Contend contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an

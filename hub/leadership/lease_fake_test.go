@@ -122,6 +122,8 @@ type wire struct {
 	frozen                 chan struct{} // closed when the process continues; nil: it runs
 	suspended              time.Time     // since when the machine is, so that its monotonic clock stands still; zero: it is not
 	stood                  time.Duration // for how long it stood still before
+	skew                   time.Duration // by which its wall clock is ahead
+	setBack                bool          // it was ahead by more before
 }
 
 func (w *wire) set(change func(*wire)) {
@@ -151,11 +153,22 @@ func (w *wire) thaw() {
 	})
 }
 
-// suspend is freeze for the whole machine.
+// jump sets the wall clock of the machine. That of a machine that is ever suspended is not set back: neither of its clocks would show how
+// much time has passed.
+func (w *wire) jump(by time.Duration) {
+	w.set(func(w *wire) {
+		if w.stood > 0 || !w.suspended.IsZero() {
+			by = max(by, -by)
+		}
+		w.skew, w.setBack = w.skew+by, w.setBack || by < 0
+	})
+}
+
+// suspend is freeze for the whole machine, unless its wall clock was set back; see jump.
 func (w *wire) suspend() {
 	w.freeze()
 	w.set(func(w *wire) {
-		if w.suspended.IsZero() {
+		if w.suspended.IsZero() && !w.setBack {
 			w.suspended = time.Now()
 		}
 	})
@@ -164,6 +177,7 @@ func (w *wire) suspend() {
 // clock is that of the replica's machine: its wall clock is ahead by skew, and its monotonic clock stands still while it is suspended.
 func (w *wire) clock(skew time.Duration) func() time.Time {
 	began := time.Now()
+	w.set(func(w *wire) { w.skew = skew })
 	return func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -171,7 +185,7 @@ func (w *wire) clock(skew time.Duration) func() time.Time {
 		if !w.suspended.IsZero() {
 			stood += now.Sub(w.suspended)
 		}
-		return clockTime(now.Add(skew), now.Sub(began)-stood)
+		return clockTime(now.Add(w.skew), now.Sub(began)-stood)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // Whatever gets lost or late, whoever stops, freezes or dies, whatever the wall clocks say, and whatever a person does to the Lease
 // or to the store that it is in: a replica that may write is the only one, and what the others wrote has ended.
 func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
-	turns, stops, edits, restores, suspends := 0, 0, 0, 0, 0
-	for seed := range uint64(60) {
+	turns, stops, edits, restores, suspends, jumps := 0, 0, 0, 0, 0, 0
+	for seed := range uint64(120) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newLeaseModel(t, seed)
 			for range 20 * 60 * 10 { // ten minutes
@@ -28,12 +28,12 @@ func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
 				}
 			}
 			turns, stops, edits = turns+m.turns, stops+m.stops, edits+m.edits
-			restores, suspends = restores+m.restores, suspends+m.suspends
+			restores, suspends, jumps = restores+m.restores, suspends+m.suspends, jumps+m.jumps
 		})
 	}
-	if turns < 180 || stops < 60 || edits < 300 || restores < 200 || suspends < 200 {
-		t.Errorf("ownership changed %d times, replicas stopped %d times, %d holders were written by hand, %d backups were restored and machines "+
-			"were suspended %d times in all: this shows little", turns, stops, edits, restores, suspends)
+	if turns < 180 || stops < 60 || edits < 300 || restores < 200 || suspends < 200 || jumps < 200 {
+		t.Errorf("ownership changed %d times, replicas stopped %d times, %d holders were written by hand, %d backups were restored, machines "+
+			"were suspended %d times and wall clocks were set %d times in all: this shows little", turns, stops, edits, restores, suspends, jumps)
 	}
 }
 
@@ -52,6 +52,7 @@ type leaseModel struct {
 	edits    int // of the holder's name
 	restores int // of the hub cluster's store
 	suspends int // of a replica's machine
+	jumps    int // of a replica's wall clock
 	began    time.Time
 	history  []string
 }
@@ -131,6 +132,7 @@ func (m *leaseModel) disturb() {
 		m.replicas[i].wire.freeze()
 	case 3, 4, 5:
 		m.replicas[i].wire.thaw()
+		m.write(i) // before anything in it has noticed how late it is
 	case 6:
 		m.server.remove()
 	case 7:
@@ -147,8 +149,14 @@ func (m *leaseModel) disturb() {
 		m.restores++
 		m.server.restore(testElection.LeaseDuration)
 	case 13:
+		if m.owner >= 0 { // a standby that is suspended has nothing to forget
+			i = m.owner
+		}
 		m.suspends++
 		m.replicas[i].wire.suspend()
+	case 14:
+		m.jumps++
+		m.replicas[i].wire.jump(time.Duration(m.random.IntN(7)-3) * 10 * time.Minute)
 	default:
 		m.upset(m.replicas[i].wire)
 	}

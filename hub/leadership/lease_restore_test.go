@@ -48,6 +48,41 @@ func TestAReplicaThatWasGoneFromABackupUntilItsRestoreDoesNotActAtOnce(t *testin
 	}
 }
 
+// A replica that has never read the Lease finds one that was given up, in a backup that was restored over the record of the
+// replica that acts.
+func TestANewReplicaDoesNotActAtOnceByAnOldReleaseFromABackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, first := startOwner(t)
+		first.stop()
+		<-first.done
+		server.backup()
+		acting := newReplica(t, server, 2)
+		eventually(t, time.Minute, "the second acts", acting.acts)
+		time.Sleep(trusted)
+		acting.wire.set(func(w *wire) { w.loseThere = true })
+		server.restore(0)
+		fresh := newReplica(t, server, 3)
+		eventually(t, 2*testElection.LeaseDuration, "the new one acts", func() bool {
+			if fresh.acts() && acting.acts() {
+				t.Fatal("both act")
+			}
+			return fresh.acts()
+		})
+	})
+}
+
+// A hub of one replica that is replaced does not wait: its Lease was given up a moment ago.
+func TestANewReplicaActsAtOnceByAFreshRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, first := startOwner(t)
+		time.Sleep(trusted)
+		first.stop()
+		<-first.done
+		time.Sleep(2 * testElection.LeaseDuration) // its image is pulled
+		eventually(t, 2*testElection.RetryPeriod, "the second acts", newReplica(t, server, 2).acts)
+	})
+}
+
 // An owner that could not read the Lease for a shorter time acts as soon as it can: backups are older than that.
 func TestAShortOutageCostsNoWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

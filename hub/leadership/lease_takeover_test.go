@@ -279,7 +279,7 @@ func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.
 		first.renewed(time.Now(), duration, 0)
 		at(24 * time.Second)
 		if !first.MineAny() {
-			t.Error("the first owner has waited for a whole tenure, and does not act")
+			t.Error("the first owner has waited for a whole term, and does not act")
 		}
 	})
 }

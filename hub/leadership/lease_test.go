@@ -160,7 +160,7 @@ func TestNewsFromBeforeTheTakeoverDoNotStopTheOwner(t *testing.T) {
 }
 
 // The elector writes one renewal time into all requests of a try; what others wait for is a change of the text.
-func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTenure(t *testing.T) {
+func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTerm(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	owner := newTerm("a_id/10.0.0.1:1", 0)
 	owner.now = func() time.Time { return now }
@@ -172,7 +172,7 @@ func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTenure(t 
 	again, since := owner.stamp()
 	owner.renewed(since, 15*time.Second, 0)
 	if after, _ := owner.Mine("m"); !again.Equal(first) || !after.Equal(until) {
-		t.Errorf("renewed at %s and %s: the tenure went from %s to %s", first, again, until, after)
+		t.Errorf("renewed at %s and %s: the term went from %s to %s", first, again, until, after)
 	}
 	now = now.Add(100 * time.Millisecond)
 	if next, since := owner.stamp(); !next.After(first) || !since.Equal(now) {

@@ -93,7 +93,7 @@ func (t *term) refusalLocked(member string) error {
 		return errors.New("no replica holds the Lease yet")
 	case t.identity:
 		if !t.deadline.IsZero() && t.now().Before(t.notBefore) {
-			return errors.New("this replica holds the Lease, and waits until the tenure of the last holder has ended")
+			return errors.New("this replica holds the Lease, and waits until the term of the last holder has ended")
 		}
 		return errors.New("this replica could not renew its Lease in time")
 	default:

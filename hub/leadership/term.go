@@ -21,6 +21,8 @@ type term struct {
 	margin   time.Duration // before the end, in which no write starts any more
 	now      func() time.Time
 
+	configured time.Duration // the lease duration of this replica; zero: not known
+
 	mu          sync.Mutex
 	stamped     time.Time     // the renewal time that we last wrote, in whole seconds
 	stampedAt   time.Time     // when it was first sent
@@ -152,7 +154,7 @@ func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 		return
 	}
 	if newest {
-		defer t.readAgain()
+		defer t.readAgain(&r)
 	}
 	if r.HolderIdentity == t.identity {
 		t.sawOurs(r, newest)
@@ -180,12 +182,24 @@ func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 const unreadDurations = 4
 
 // readAgain notes that the Lease was read.
-func (t *term) readAgain() {
-	now := t.now()
-	if !t.read.IsZero() && elapsed(t.read, now) >= unreadDurations*t.duration {
-		t.notBefore = later(t.notBefore, now.Add(t.duration))
+func (t *term) readAgain(r *resourcelock.LeaderElectionRecord) {
+	if now := t.now(); t.unread(r, now) >= unreadDurations*max(t.duration, t.configured) {
+		t.notBefore = later(t.notBefore, now.Add(max(t.duration, t.configured)))
 	}
-	t.read = now
+	t.read = t.now()
+}
+
+// unread returns for how long another replica may have acted of which this one has read nothing. A replica that reads the Lease for the first time
+// counts from when it was given up, by the wall clock of whoever did; it waits in any case where somebody holds the Lease.
+func (t *term) unread(r *resourcelock.LeaderElectionRecord, now time.Time) time.Duration {
+	switch {
+	case !t.read.IsZero():
+		return elapsed(t.read, now)
+	case r.HolderIdentity == "" && !r.RenewTime.IsZero():
+		return now.Round(0).Sub(r.RenewTime.Time)
+	default:
+		return 0
+	}
 }
 
 // elapsed returns the time between two readings of both clocks: the longer one, see [term].

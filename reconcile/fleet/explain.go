@@ -33,14 +33,14 @@ func (pl *planner) explain() {
 		m := &pl.result.Moves[i]
 		m.Reason = reasons[m.Member]
 		if m.By < 0 {
-			m.Reason = "as many as are wanted serve, or are sure to come, without it"
+			m.Reason = "enough replicas are ready, or will be, without it"
 		}
 	}
 	for i := range pl.result.Later {
 		m := &pl.result.Later[i]
 		m.Reason = "it waits until replacements are ready"
 		if m.By > 0 {
-			m.Reason = "it waits for its turn: what serves is moved by the pace, and in the disruption window"
+			m.Reason = "it waits: ready replicas move at the pace of the FleetPlacement, and only in its disruption window"
 		}
 	}
 }
@@ -49,19 +49,19 @@ func (pl *planner) reasonOf(p *place) string {
 	since := "since " + p.UnreachableSince.UTC().Format(time.RFC3339)
 	switch {
 	case p.frozen == out:
-		return "left alone: " + p.out
+		return "takes no part: " + p.out
 	case p.frozen == lost:
-		return "out of reach " + since + ": its replicas are made up for elsewhere"
+		return "unreachable " + since + ": other members replace its replicas"
 	case p.frozen == grace:
-		return "out of reach " + since + ": its replicas count until the grace is over"
+		return "unreachable " + since + ": its replicas count until the grace period ends"
 	case p.tier < 0:
-		return "in no tier: its replicas go when others serve in their place"
+		return "in no tier: its replicas stop when their replacements are ready"
 	}
 	said := []string{fmt.Sprintf("tier %d, weight %d", p.tier+1, max(p.choice.Weight, 1))}
 	switch s := &p.Spot; {
 	case pl.policy.SpotPercentage == 0:
 	case p.dear():
-		said = append(said, "spot costs no less than on-demand")
+		said = append(said, "spot is not cheaper than on-demand")
 	case !s.DrySince.IsZero():
 		said = append(said, "spot has had no room for more since "+s.DrySince.UTC().Format(time.RFC3339))
 	case s.Room <= 0:
@@ -71,7 +71,7 @@ func (pl *planner) reasonOf(p *place) string {
 		said = append(said, "on-demand has had no room for more since "+p.OnDemand.DrySince.UTC().Format(time.RFC3339))
 	}
 	if !pl.below(p) {
-		said = append(said, "no more by its maximum or the spread")
+		said = append(said, "its maximum or the spread allows no more")
 	}
 	if p.bridges > 0 {
 		said = append(said, count(p.bridges, "on-demand replica")+" until it is known whether spot has room elsewhere")

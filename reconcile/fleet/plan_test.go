@@ -294,7 +294,7 @@ func TestAMemberThatTakesNoPartIsLeftAlone(t *testing.T) {
 	p.Running = []Running{{Member: "a", Out: "HorizontalPodAutoscaler web scales it", OnDemand: Count{Ready: 7}}}
 	r := Plan(f, &p, epoch)
 	want(t, "moves", movesOf(&r), "b on-demand +2")
-	if r.Members[0].Reason != "left alone: HorizontalPodAutoscaler web scales it" {
+	if r.Members[0].Reason != "takes no part: HorizontalPodAutoscaler web scales it" {
 		t.Error(r.Members[0].Reason)
 	}
 }

@@ -162,10 +162,10 @@ func (pl *planner) supposals(p *place) (all []supposal) {
 	add := func(s supposal) { all = append(all, s) }
 	switch p.frozen {
 	case out:
-		add(supposal{is: p.out, change: "its workload has to take part there", always: true, running: func(r *Running) { r.Out = "" }})
+		add(supposal{is: p.out, change: "its workload must take part there", always: true, running: func(r *Running) { r.Out = "" }})
 		return all
 	case grace, lost:
-		add(supposal{is: "it is out of reach", change: "it has to be reached again", always: true, member: func(m *Member) { m.UnreachableSince = time.Time{} }})
+		add(supposal{is: "it is unreachable", change: "it must be reachable", always: true, member: func(m *Member) { m.UnreachableSince = time.Time{} }})
 		return all
 	}
 	if p.tier < 0 {
@@ -173,31 +173,31 @@ func (pl *planner) supposals(p *place) (all []supposal) {
 	}
 	for _, c := range []Capacity{Spot, OnDemand} {
 		if s := p.of(c); s.dry() {
-			add(supposal{is: c.String() + " has no room for more", change: c.String() + " has to have room again", member: func(m *Member) {
+			add(supposal{is: c.String() + " has no room for more", change: c.String() + " must have room again", member: func(m *Member) {
 				s := m.of(c)
 				s.DrySince, s.TryAt, s.Room = time.Time{}, time.Time{}, Unbounded
 			}})
 		}
 	}
 	if p.dear() {
-		add(supposal{is: "spot costs no less than on-demand", change: "spot has to cost less there", member: func(m *Member) { m.Spot.Price, m.OnDemand.Price = 0, 0 }})
+		add(supposal{is: "spot is not cheaper than on-demand", change: "spot must be cheaper there", member: func(m *Member) { m.Spot.Price, m.OnDemand.Price = 0, 0 }})
 	}
 	if most := p.choice.Max; most > 0 && p.total() >= most {
-		add(supposal{is: fmt.Sprintf("its maximum is %d", most), change: "its maximum has to be higher", policy: func(policy *Policy) { policy.unbind(p.Name) }})
+		add(supposal{is: fmt.Sprintf("its maximum is %d", most), change: "its maximum must be higher", policy: func(policy *Policy) { policy.unbind(p.Name) }})
 	}
 	if p.choice.Min > 0 && p.total() <= p.choice.Min {
-		add(supposal{is: fmt.Sprintf("its minimum is %d", p.choice.Min), change: "its minimum has to be lower", policy: func(policy *Policy) { policy.release(p.Name) }})
+		add(supposal{is: fmt.Sprintf("its minimum is %d", p.choice.Min), change: "its minimum must be lower", policy: func(policy *Policy) { policy.release(p.Name) }})
 	}
 	if percent := pl.policy.Spread.Member; percent > 0 && p.total() >= pl.capMember {
-		add(supposal{is: fmt.Sprintf("at most %d %% may be in one member", percent), change: "the spread has to allow more in one member",
+		add(supposal{is: fmt.Sprintf("at most %d %% may be in one member", percent), change: "the spread must allow more in one member",
 			policy: func(policy *Policy) { policy.Spread.Member = 0 }})
 	}
 	if percent := pl.policy.Spread.Domain; percent > 0 && p.Domain != "" && pl.inDomain[pl.domain[p.at]] >= pl.capDomain {
-		add(supposal{is: fmt.Sprintf("at most %d %% may be in domain %s", percent, p.Domain), change: "the spread has to allow more in one domain",
+		add(supposal{is: fmt.Sprintf("at most %d %% may be in domain %s", percent, p.Domain), change: "the spread must allow more in one domain",
 			policy: func(policy *Policy) { policy.Spread.Domain = 0 }})
 	}
 	if p.tier > 0 && p.total() == 0 {
-		add(supposal{is: fmt.Sprintf("the tiers before tier %d run all that is asked for", p.tier+1), change: "it has to be in the first tier",
+		add(supposal{is: fmt.Sprintf("the tiers before tier %d run all replicas that are wanted", p.tier+1), change: "it must be in the first tier",
 			policy: func(policy *Policy) { policy.first(p.Name) }})
 	}
 	return all
@@ -253,9 +253,9 @@ func (pl *planner) capacityOf(p *place) (why [2]string) {
 	}
 	if n := p.target[OnDemand]; n > 0 {
 		asked := pl.policy.onDemandAsked()
-		why[OnDemand] = fmt.Sprintf("%s on on-demand: floor and share ask for %d in the fleet", count(n, "replica is", "replicas are"), asked)
+		why[OnDemand] = fmt.Sprintf("%s on on-demand: floor and percentage require %d in the fleet", count(n, "replica is", "replicas are"), asked)
 		if excess := pl.planned(OnDemand) - asked; excess > 0 {
-			why[OnDemand] += fmt.Sprintf(", and %d more stand in for spot, which has no room for them", excess)
+			why[OnDemand] += fmt.Sprintf(", and %d more replace spot replicas, for which there is no room", excess)
 		}
 	}
 	return why

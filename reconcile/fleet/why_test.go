@@ -32,19 +32,19 @@ func TestAnExplanationSaysWhatWouldHaveToChangeAndWhatComesOfIt(t *testing.T) {
 	}{
 		"nothing is in the way": {func(*Fleet, *Placement) {}, "a", nil},
 		"a drought": {func(f *Fleet, _ *Placement) { f.Members[0].Spot.DrySince = epoch.Add(-1) }, "a", []Obstacle{
-			{Is: "spot has no room for more", Change: "spot has to have room again", Spot: 2, OnDemand: 1},
+			{Is: "spot has no room for more", Change: "spot must have room again", Spot: 2, OnDemand: 1},
 		}},
 		"out of reach": {func(f *Fleet, _ *Placement) { f.Members[0].UnreachableSince = epoch.Add(-DefaultGrace) }, "a", []Obstacle{
-			{Is: "it is out of reach", Change: "it has to be reached again", Spot: 2, OnDemand: 1},
+			{Is: "it is unreachable", Change: "it must be reachable", Spot: 2, OnDemand: 1},
 		}},
 		"no part": {func(_ *Fleet, p *Placement) { p.Running = []Running{{Member: "a", Out: "read-only"}} }, "a", []Obstacle{
-			{Is: "read-only", Change: "its workload has to take part there", Spot: 2, OnDemand: 1},
+			{Is: "read-only", Change: "its workload must take part there", Spot: 2, OnDemand: 1},
 		}},
 		"a maximum": {func(_ *Fleet, p *Placement) { p.Policy.Tiers[0][0].Max = 1 }, "a", []Obstacle{
-			{Is: "its maximum is 1", Change: "its maximum has to be higher", Spot: 2, OnDemand: 1},
+			{Is: "its maximum is 1", Change: "its maximum must be higher", Spot: 2, OnDemand: 1},
 		}},
 		"a later tier": {func(_ *Fleet, p *Placement) { p.Policy.Tiers = []Tier{tierOf("a", "b"), tierOf("c")} }, "c", []Obstacle{
-			{Is: "the tiers before tier 2 run all that is asked for", Change: "it has to be in the first tier", Spot: 2, OnDemand: 1},
+			{Is: "the tiers before tier 2 run all replicas that are wanted", Change: "it must be in the first tier", Spot: 2, OnDemand: 1},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAnExplanationSaysWhyACapacityTypeIsUsed(t *testing.T) {
 		f.Members[i].Spot.DrySince = epoch.Add(-1)
 	}
 	e, why := whyOf(t, f, Placement{Name: "web", Policy: Policy{Replicas: 8, MinOnDemand: 2, SpotPercentage: 100, Tiers: []Tier{tierOf("a", "b")}}}, "a")
-	if why.Capacity[Spot] != "" || !strings.Contains(why.Capacity[OnDemand], "ask for 2 in the fleet, and 6 more stand in for spot") {
+	if why.Capacity[Spot] != "" || !strings.Contains(why.Capacity[OnDemand], "require 2 in the fleet, and 6 more replace spot") {
 		t.Errorf("%q", why.Capacity)
 	}
 	if said := strings.Join(e.Summary, "\n"); !strings.Contains(said, "6 replicas are on on-demand because spot has no room") || !strings.Contains(said, "0 on spot and 8 on on-demand") {

@@ -111,7 +111,7 @@ func (d *Definition) Refusal(there *apiextensionsv1.CustomResourceDefinition) st
 	if text, ok := there.Annotations[d.RevisionAnnotation()]; ok {
 		revision, err := strconv.Atoi(text)
 		if err != nil || revision < 0 {
-			return fmt.Sprintf("annotation %s: %.32q: must be a whole number; nobody knows which Plimsoll wrote this definition", d.RevisionAnnotation(), text)
+			return fmt.Sprintf("annotation %s: %.32q: must be a whole number; the hub cannot determine which version wrote this definition", d.RevisionAnnotation(), text)
 		}
 		if revision > d.revision {
 			return fmt.Sprintf("a newer Plimsoll wrote revision %d of it, this one knows %d: update this one", revision, d.revision)

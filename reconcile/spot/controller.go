@@ -150,6 +150,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
 	dir.waits.note(s.key, plan.Waits)
 	e.publish(dir, &s, &report.Planned{Observed: observed, Policy: pol, Settings: settings, Plan: plan, At: now}) // after acting, for what was refused belongs to the answer
+	dir.memos.keep(s.key, s.sources)
 	return result, err
 }
 
@@ -168,6 +169,7 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings plan.Settings) (o plan.Observed, recheck time.Time, err error) {
 	now := time.Now()
+	dir.memos.take(s.key, s.sources)
 	if o, err = e.observe(ctx, s.pods, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}

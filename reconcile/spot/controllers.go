@@ -70,12 +70,13 @@ func around[T client.Object](e *Engine, b *reconcile.Builder[T], kind string, sc
 }
 
 // Cached are the kinds to be cached in members for a controller of [Engine.Controllers]. Those that the configuration names
-// are optional: a member without their CRD lacks nothing.
+// are optional: a member without their CRD lacks nothing. Their definitions are followed, so that a kind joins soon after its CRD.
 func (e *Engine) Cached(controller *reconcile.Controller) []clusters.Kind {
 	kinds := controller.Kinds()
 	for _, configured := range e.kinds {
 		if configured.Controller() == controller.Name() {
 			kinds[0].Optional = true
+			kinds = append(kinds, configured.definition())
 		}
 	}
 	return e.narrowed(kinds)

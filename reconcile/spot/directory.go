@@ -46,6 +46,7 @@ type directory struct {
 	workloads  map[policy.WorkloadKey]*workload
 	owners     map[types.UID]*owner
 	journal    report.Journal
+	memos      podMemos
 	toldMove   func(policy.WorkloadKey, report.Move)  // nil: nobody is told
 	dry        map[dryShape]time.Time                 // the shortages that were told; only tend looks at it
 	since      time.Time                              // when it was made

@@ -14,7 +14,7 @@
 //   - controllers.go, controller.go, mappers.go: reconcilers, and which events wake them;
 //   - kinds.go, workloads.go, shapes.go, excluded.go, access.go: what is cached of which kinds, and the rights for it;
 //   - directory.go, directory_owners.go, follow.go, live.go: workloads and the owners of pods, as events show them;
-//   - observe.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
+//   - observe.go, podmemos.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
 //   - nodes.go: what nodes mean for pods, and whom they wake;
 //   - acts.go, evict.go, assign.go, releases.go, released.go, orphans.go, denials.go: actions and their results;
 //   - placement.go, proof.go: new pods ([Engine.Place]);

@@ -16,6 +16,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
@@ -29,7 +30,8 @@ type source struct {
 	plan.Owner
 	kind     string
 	selector *metav1.LabelSelector
-	status   int // replicas that its controller has counted
+	status   int            // replicas that its controller has counted
+	memo     *nodes.PodMemo // of its pods, while a plan is made; nil: none yet, or they are few
 }
 
 // replicaSetSources returns the ReplicaSets of a workload that want replicas or still have some, those that were released
@@ -112,28 +114,43 @@ func (e *Engine) podsIn(member string) podsOf {
 	}
 }
 
-// observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
+// observe reads the pods of the sources from the cache and adds what the accounting knows beyond it. Pods of large sources are
+// read with their memos.
 func (e *Engine) observe(ctx context.Context, podsOf podsOf, dir *directory, namespace string, sources []source, taken, now time.Time) (plan.Observed, error) {
 	observed := plan.Observed{Owners: make([]plan.Owner, 0, len(sources))}
-	reader := e.podReader(dir)
-	for _, s := range sources {
+	cached, all := make([][]any, len(sources)), 0
+	for i := range sources {
+		s := &sources[i]
 		pods, err := podsOf(ctx, namespace, s.UID)
 		if err != nil {
 			return observed, fmt.Errorf("list the pods of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 		}
-		observed.Pods = slices.Grow(observed.Pods, len(pods))
+		cached[i], all = pods, all+len(pods)
+	}
+	observed.Pods = make([]plan.Pod, 0, all)
+	reader := e.podReader(dir)
+	for i := range sources {
+		s, from := &sources[i], len(observed.Pods)
 		o := dir.ensureOwner(s.UID, s.kind)
 		o.mu.Lock()
-		for _, pod := range pods {
-			observed.Pods = append(observed.Pods, reader.Facts(pod.(*corev1.Pod)))
-			o.slots.Show(&observed.Pods[len(observed.Pods)-1], now) // the cache may be ahead of the events that we were given
+		if s.memo = memoFor(s.memo, len(cached[i])); s.memo != nil {
+			observed.Pods = s.memo.Read(reader, observed.Pods, cached[i])
+		} else {
+			for _, pod := range cached[i] {
+				observed.Pods = append(observed.Pods, reader.Facts(pod.(*corev1.Pod)))
+			}
 		}
-		o.retain(observed.Pods[len(observed.Pods)-len(pods):], now)
+		shown := observed.Pods[from:]
+		for j := range shown {
+			o.slots.Show(&shown[j], now) // the cache may be ahead of the events that we were given
+		}
+		o.retain(shown, now)
 		o.slots.TakeOver(taken)
-		s.Accounting = o.slots.Summary(s.Replicas, now)
+		owner := s.Owner
+		owner.Accounting = o.slots.Summary(s.Replicas, now)
 		observed.LastMove = when.Later(observed.LastMove, o.slots.LastMove())
 		o.mu.Unlock()
-		observed.Owners = append(observed.Owners, s.Owner)
+		observed.Owners = append(observed.Owners, owner)
 	}
 	return observed, nil
 }

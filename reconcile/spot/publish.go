@@ -36,6 +36,7 @@ func (e *Engine) forget(member string, key policy.WorkloadKey) {
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
 		dir.journal.Forget(key)
+		dir.memos.forget(key)
 		dir.droughts.Note(key, false)
 		dir.waits.note(key, nil)
 	}

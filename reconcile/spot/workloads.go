@@ -10,6 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,6 +87,16 @@ func (k WorkloadKind) Name() string { return k.Kind + "." + k.Group }
 // Controller is the name of the controller that reconciles the kind.
 func (k WorkloadKind) Controller() string {
 	return strings.ToLower(k.Kind) + "-" + strings.ReplaceAll(k.Group, ".", "-") + "-spot"
+}
+
+// definition caches no more of the kind's definition than that it is there, under the name that it has by convention. One of
+// another name is not followed, nor one that the hub may not read: such a kind joins when it is next asked about.
+func (k WorkloadKind) definition() clusters.Kind {
+	resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+	return clusters.Kind{
+		Object: &apiextensionsv1.CustomResourceDefinition{}, Names: []string{resource.GroupResource().String()},
+		Keep: func(_, _ client.Object) {}, Optional: true, Companion: true,
+	}
 }
 
 // object is an empty object of the kind.

@@ -69,11 +69,11 @@ func TestReconcile(t *testing.T) {
 				Conditions: []metav1.Condition{condition("Stalled", "True", "Forbidden", ""), condition("Created", "False", v1.ReasonCreating, "")},
 			}},
 		reconciletest.Case{Name: "what is somebody else's is left alone", Given: []client.Object{shop(), theirs}, Want: reconciletest.Want{
-			Err: "apply v1 Service eu/shop: it exists and is nobody's, so it is left alone", Writes: []string{account, deployment, status},
+			Err: "apply v1 Service eu/shop: it exists and has no controller, so the hub does not change it", Writes: []string{account, deployment, status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", "")},
 		}},
 		reconciletest.Case{Name: "without an account of its own there are no pods", Given: []client.Object{shop(), powerful}, Want: reconciletest.Want{
-			Err: "apply v1 ServiceAccount eu/shop: it exists and is nobody's, so it is left alone", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
+			Err: "apply v1 ServiceAccount eu/shop: it exists and has no controller, so the hub does not change it", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
 		}},
 		reconciletest.Case{Name: "one that goes is left to Kubernetes", Given: []client.Object{going}, Want: reconciletest.Want{

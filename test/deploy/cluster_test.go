@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,15 +149,19 @@ func testTheAPIServerTakesEveryField(t *testing.T, f *fleet.Fleet) {
 	installCRDs(t, a)
 	a.applyAll(t, webApps(t).Kind("CustomResourceDefinition")) // for the environments
 	repository := newFleetRepository(t)
-	for _, namespace := range []string{"argocd", "shop"} {
-		made, err := Parse("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}")
+	for _, namespace := range []string{"argocd", "shop", "1234", "1e3"} {
+		made, err := Parse("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"" + namespace + "\"}")
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.applyAll(t, made)
 	}
+	strange, err := Parse(slices.Collect(maps.Values(named(t, "0x1f", "1e3", "1234", "TRUE")))...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, objects := range map[string]Objects{
-		"by default": render(t, ""), "with everything": render(t, everyValue), "the member's": member(t), "the member's WebApps": webApps(t),
+		"by default": render(t, ""), "with everything": render(t, everyValue), "with names like numbers": strange, "the member's": member(t), "the member's WebApps": webApps(t),
 		"Argo CD's": repository.objects("argocd/applications.yaml"), "Argo CD's by list": repository.objects("argocd/by-list.yaml"), "External Secrets'": repository.objects("members/external-secret.yaml.example"),
 		"staging": repository.build("apps/staging"), "production": repository.build("apps/production"),
 	} {

@@ -40,11 +40,15 @@ func RenderNotes(values Values) (string, error) {
 
 // renderChart returns the templates whose names end so, for a cluster that serves these kinds beside Kubernetes' own.
 func renderChart(values Values, ending string, serves ...string) (map[string]string, error) {
+	release := chartutil.ReleaseOptions{Name: "plimsoll", Namespace: Namespace, IsInstall: true, Revision: 1}
+	return renderRelease(release, values, ending, serves...)
+}
+
+func renderRelease(release chartutil.ReleaseOptions, values Values, ending string, serves ...string) (map[string]string, error) {
 	loaded, err := loadChart()
 	if err != nil {
 		return nil, err
 	}
-	release := chartutil.ReleaseOptions{Name: "plimsoll", Namespace: Namespace, IsInstall: true, Revision: 1}
 	cluster := chartutil.DefaultCapabilities.Copy()
 	cluster.APIVersions = append(slices.Clone(cluster.APIVersions), serves...)
 	all, err := chartutil.ToRenderValues(loaded, values, release, cluster)

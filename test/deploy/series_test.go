@@ -76,7 +76,8 @@ plimsoll_api_request_duration_seconds{method="/plimsoll.v1.ClusterService/ListCl
 
 const withFleet = "only with fleet.enabled"
 
-// seldom says why a hub that has just placed some pods does not show a metric, or no value of it.
+// seldom says why a hub that has just placed some pods does not show a metric, or no value of it. The test of the runbooks sees these in
+// its states, but for those in never.
 var seldom = map[string]string{
 	"plimsoll_fleet_placements":             withFleet,
 	"plimsoll_fleet_replicas":               withFleet,

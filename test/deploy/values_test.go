@@ -26,7 +26,7 @@ extraObjects:
   - apiVersion: v1
     kind: ConfigMap
     metadata: {name: company-roots, namespace: "{{ .Release.Namespace }}"}
-config: {webhook: {url: "https://plimsoll.example.com"}}
+config: {webhook: {url: "https://plimsoll.example.com"}, fleet: {enabled: true}}
 webhook:
   certificate: {secretName: w, issuerRef: {name: x, kind: ClusterIssuer}}
   clientCA: {secretName: c}
@@ -80,7 +80,7 @@ users:
   viewers: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: developers}]
   operators: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]
   scrapers: [{kind: ServiceAccount, name: prometheus, namespace: monitoring}]
-strategy: {type: Recreate, rollingUpdate: null}
+strategy: {type: Recreate}
 terminationGracePeriodSeconds: 60
 startupProbe: {failureThreshold: 60}
 livenessProbe: {periodSeconds: 20}
@@ -157,36 +157,6 @@ func TestValuesArriveInTheObjects(t *testing.T) {
 	second := constraints[1].(map[string]any)["labelSelector"].(map[string]any)["matchLabels"].(map[string]any)
 	if first["app.kubernetes.io/name"] != "plimsoll" || second["a"] != "b" {
 		t.Errorf("the constraints are about %v and %v", first, second)
-	}
-}
-
-// The TLSRoutes of clusters that serve v1 are of v1, which newer releases of the Gateway API serve alone.
-func TestRoutesAreOfTheVersionThatTheClusterServes(t *testing.T) {
-	values := Values{}
-	if err := yaml.Unmarshal([]byte(everyValue), &values); err != nil {
-		t.Fatal(err)
-	}
-	for served, want := range map[string]string{
-		"gateway.networking.k8s.io/v1/TLSRoute":       "gateway.networking.k8s.io/v1",
-		"gateway.networking.k8s.io/v1alpha2/TLSRoute": "gateway.networking.k8s.io/v1alpha2",
-	} {
-		files, err := renderChart(values, "routes.yaml", served)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects, err := Parse(files["routes.yaml"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		routes := objects.Kind("TLSRoute")
-		for key, route := range routes {
-			if route.GetAPIVersion() != want {
-				t.Errorf("%s is of %s where %s is served", key, route.GetAPIVersion(), served)
-			}
-		}
-		if len(routes) != 3 {
-			t.Errorf("%d routes", len(routes))
-		}
 	}
 }
 

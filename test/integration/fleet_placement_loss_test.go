@@ -90,7 +90,7 @@ func fleetLossSpec(t *testing.T, s *fleetSite) {
 		return ready
 	}
 	c.Eventually(others).Should(Equal(12))
-	c.Expect(c.member("three").Reason).To(ContainSubstring("out of reach since"))
+	c.Expect(c.member("three").Reason).To(ContainSubstring("unreachable since"))
 	c.Expect(s.Members[2].Proxy.Restore()).To(Succeed())
 	short := false
 	c.Eventually(func() fleet.Mix {

@@ -36,7 +36,8 @@ func TestReconcilersOnARealAPIServer(t *testing.T) {
 	t.Run("a kind that is missing in one member joins later, without a restart", func(t *testing.T) { missingKindSpec(t, c) })
 	t.Run("a member that hangs on one kind delays nobody, and joins when it answers", func(t *testing.T) { hungKindSpec(t, c) })
 	t.Run("a member that hangs costs the others nothing", func(t *testing.T) { hungMemberSpec(t, c) })
-	t.Run("events behind a closed gate run when it opens, without a list", func(t *testing.T) { gateSpec(t, c) })
+	t.Run("events behind a hold run when it is released, without a list", func(t *testing.T) { holdSpec(t, c) })
+	t.Run("keys of a replica without the Lease wait, and run when it has it, without a list", func(t *testing.T) { leaseHoldSpec(t, c) })
 	t.Run("a kubeconfig that is replaced lists anew and keeps accepted orders", func(t *testing.T) { replacedMemberSpec(t, c) })
 	t.Run("Events are in the member, once for the same thing", func(t *testing.T) { eventSpec(t, c) })
 }
@@ -238,7 +239,7 @@ func hungMemberSpec(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-func gateSpec(t *testing.T, c *kube.Cluster) {
+func holdSpec(t *testing.T, c *kube.Cluster) {
 	s := newReconcileSite(t, c, func(s *reconcileSite) {
 		s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "owned by another replica" })
 		s.mustRegister(reconcile.For(s.runtime, "c", satisfied).Register())
@@ -246,14 +247,14 @@ func gateSpec(t *testing.T, c *kube.Cluster) {
 	s.join("a")
 	s.configMap("before")
 	s.g.Eventually(s.state("c", "a", "before")).Should(Equal(reconcile.StateHeld))
-	s.configMap("behind-the-gate")
-	s.g.Eventually(s.state("c", "a", "behind-the-gate")).Should(Equal(reconcile.StateHeld))
+	s.configMap("behind-the-hold")
+	s.g.Eventually(s.state("c", "a", "behind-the-hold")).Should(Equal(reconcile.StateHeld))
 	s.g.Expect(s.record("c", "a", "before").Runs).To(BeZero())
 
 	mark, err := c.Audit().Mark()
 	s.g.Expect(err).NotTo(HaveOccurred())
 	s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "" })
-	for _, name := range []string{"before", "behind-the-gate"} {
+	for _, name := range []string{"before", "behind-the-hold"} {
 		s.g.Eventually(s.state("c", "a", name)).Should(Equal(reconcile.StateIdle))
 	}
 	s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "handing over" })

@@ -232,7 +232,7 @@ func webAppForeignSpec(s *webApps) {
 	theirs.Spec.Ports = []corev1.ServicePort{{Port: 9999}}
 	s.Expect(s.client.Create(s.ctx, theirs)).To(Succeed())
 	read := s.create()
-	s.Eventually(read).Should(And(is("Stalled", "True", "Terminal", "v1 Service "+s.namespace+"/shop"), is("Ready", "False", "Terminal", "it exists and is nobody's, so it is left alone")))
+	s.Eventually(read).Should(And(is("Stalled", "True", "Terminal", "v1 Service "+s.namespace+"/shop"), is("Ready", "False", "Terminal", "it exists and has no controller, so the hub does not change it")))
 	s.Expect(part(s, &corev1.Service{})()).To(HaveField("ResourceVersion", theirs.ResourceVersion))
 	s.Expect(s.client.Delete(s.ctx, theirs)).To(Succeed())
 	s.Eventually(read).Should(webAppReady)

@@ -14,7 +14,7 @@ func Access(kinds []module.Resource) []clusters.Access {
 		{Group: appsGroup, Resource: "deployments", Subresource: "scale", Verbs: scale, For: "setting how many replicas a member has"},
 		{Group: appsGroup, Resource: "statefulsets", Subresource: "scale", Verbs: scale, For: "setting how many replicas a member has"},
 		{Group: appsGroup, Resource: "replicasets", Subresource: "scale", Verbs: scale, For: "setting how many replicas a member has"},
-		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}, For: "leaving alone what another autoscaler scales"},
+		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}, For: "detecting workloads that another autoscaler scales"},
 	}
 	for i := range kinds {
 		if kind := &kinds[i]; !kind.Workload.Empty() {

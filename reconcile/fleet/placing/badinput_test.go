@@ -43,13 +43,13 @@ func TestBadInputLosesNothingThatServes(t *testing.T) {
 				f.scaler = "HorizontalPodAutoscaler own"
 				y.facts[member] = f
 			}
-		}, ready, v1alpha1.ReasonNobodyTakesPart, 8, 4},
+		}, ready, v1alpha1.ReasonNoMemberTakesPart, 8, 4},
 		"no consent any more": {func(y *toy) {
 			for member, f := range y.facts {
 				f.disabled = "the workload has no label"
 				y.facts[member], y.views[member] = f, nil
 			}
-		}, ready, v1alpha1.ReasonNobodyTakesPart, 0, 0},
+		}, ready, v1alpha1.ReasonNoMemberTakesPart, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newToy(t, seventy(12, 3))

@@ -117,5 +117,5 @@ func (it *item) nobody() (reason, message string) {
 	if !there && len(it.sights) > 0 {
 		return v1alpha1.ReasonTargetNotFound, fmt.Sprintf("no member has %s %s", it.object.Spec.TargetRef.Kind, it.target.key.NamespacedName)
 	}
-	return v1alpha1.ReasonNobodyTakesPart, "no member's workload takes part: " + strings.Join(why, "; ")
+	return v1alpha1.ReasonNoMemberTakesPart, "no member's workload takes part: " + strings.Join(why, "; ")
 }

@@ -307,4 +307,4 @@ func (c *Controller) recordAll(ctx context.Context, items []*item, now time.Time
 }
 
 // errGone says that a FleetPlacement is gone.
-var errGone = errors.New("it is gone")
+var errGone = errors.New("it was deleted")

@@ -192,14 +192,14 @@ func (it *item) ungathered() string {
 		case out != "":
 			left = cmp.Or(left, fmt.Sprintf("member %s: %s", name, out))
 		case !since.IsZero():
-			gone = cmp.Or(gone, fmt.Sprintf("member %s is out of reach", name))
+			gone = cmp.Or(gone, fmt.Sprintf("member %s is unreachable", name))
 			if s.last == nil || s.last.State != v1alpha1.MemberLost {
 				left = cmp.Or(left, gone)
 			}
 		default:
 			reached = true
 			if s.view.Replicas != set.Replicas {
-				left = cmp.Or(left, fmt.Sprintf("member %s has %d replicas, and is to have %d", name, s.view.Replicas, set.Replicas))
+				left = cmp.Or(left, fmt.Sprintf("member %s has %d replicas, and must have %d", name, s.view.Replicas, set.Replicas))
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func TestAMemberThatIsLostIsMadeUpForAndCorrectedWhenItIsBack(t *testing.T) {
 	y.now = y.now.Add(2 * time.Minute)
 	y.settle(12-lost, "c")
 	y.expect(8, 4, "c")
-	if m := y.object.Status.Members[2]; m.State != v1alpha1.MemberLost || !strings.Contains(m.Reason, "made up for elsewhere") {
+	if m := y.object.Status.Members[2]; m.State != v1alpha1.MemberLost || !strings.Contains(m.Reason, "other members replace its replicas") {
 		t.Errorf("%+v", m)
 	}
 	y.members[2].Reachable = true

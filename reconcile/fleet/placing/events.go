@@ -12,10 +12,10 @@ import (
 
 // Reasons of Events about a FleetPlacement.
 const (
-	eventMoved      = "Moved"      // The numbers of replicas that members are to run changed; the message has each change and why.
-	eventMemberLost = "MemberLost" // A member was out of reach for longer than `clusterLossGrace`: its replicas are replaced in others.
-	eventMemberBack = "MemberBack" // A lost member is in reach again: surplus replicas go once the plan is met.
-	eventLeftBehind = "LeftBehind" // A member keeps replicas that the FleetPlacement no longer controls: it is registered no more, or was out of reach when the FleetPlacement was deleted.
+	eventMoved      = "Moved"      // The hub changed the number of replicas of members; the message has each change and its reason.
+	eventMemberLost = "MemberLost" // A member was unreachable for longer than `clusterLossGrace`: other members replace its replicas.
+	eventMemberBack = "MemberBack" // A lost member is reachable again: the hub removes surplus replicas when the plan is met.
+	eventLeftBehind = "LeftBehind" // A member keeps replicas that the FleetPlacement no longer controls: it was unregistered, or was unreachable when the FleetPlacement was deleted.
 )
 
 // maxEventNote is the longest note that the Events API takes, in bytes.
@@ -51,12 +51,12 @@ func (c *Controller) announce(it *item, before []v1alpha1.MemberStatus) {
 		switch {
 		case now == nil:
 			if set := setOf(was); set != nil && set.Replicas > 0 {
-				left = append(left, fmt.Sprintf("%s is no member any more: it keeps %d replicas, which are made up for elsewhere", was.Name, set.Replicas))
+				left = append(left, fmt.Sprintf("%s is no longer a member: it keeps %d replicas, and other members replace them", was.Name, set.Replicas))
 			}
 		case now.State == v1alpha1.MemberLost && was.State != v1alpha1.MemberLost:
 			lost = append(lost, now.Name+": "+now.Reason)
 		case now.State != v1alpha1.MemberLost && was.State == v1alpha1.MemberLost:
-			back = append(back, now.Name+" is in reach again: what is too much goes once the plan is met")
+			back = append(back, now.Name+" is reachable again: surplus replicas are removed when the plan is met")
 		}
 	}
 	c.event(it, corev1.EventTypeWarning, eventLeftBehind, "MakeUp", left)

@@ -61,7 +61,7 @@ func TestEventsTellOfMembersThatAreLostBackAndGone(t *testing.T) {
 		t.Errorf("within the grace: %q", all)
 	}
 	y.now = y.now.Add(2 * time.Minute)
-	oneOf(t, told(t, y), "Warning MemberLost", "c: ", "made up for elsewhere")
+	oneOf(t, told(t, y), "Warning MemberLost", "c: ", "other members replace its replicas")
 	for _, event := range told(t, y) {
 		if strings.Contains(event, "MemberLost") {
 			t.Errorf("it is said again: %q", event)
@@ -71,7 +71,7 @@ func TestEventsTellOfMembersThatAreLostBackAndGone(t *testing.T) {
 	oneOf(t, told(t, y), "Normal MemberBack", "c ")
 	y.settle(12)
 	y.members = y.members[:2] // it is unregistered
-	oneOf(t, told(t, y), "Warning LeftBehind", "c is no member any more", "it keeps 4 replicas")
+	oneOf(t, told(t, y), "Warning LeftBehind", "c is no longer a member", "it keeps 4 replicas")
 }
 
 // client-go takes Events about one version of an object with one reason for one that repeats: what the second says is lost.

@@ -48,7 +48,7 @@ func TestAGatheringWaitsForMembersIfNoneIsInReach(t *testing.T) {
 	if p == nil {
 		t.Fatalf("it is gone, and its replicas are not in one member: %+v", b.views)
 	}
-	if c := apimeta.FindStatusCondition(p.Status.Conditions, reconcile.ConditionReady); c.Reason != v1alpha1.ReasonDeleting || !strings.Contains(c.Message, "out of reach") {
+	if c := apimeta.FindStatusCondition(p.Status.Conditions, reconcile.ConditionReady); c.Reason != v1alpha1.ReasonDeleting || !strings.Contains(c.Message, "unreachable") {
 		t.Errorf("%+v", c)
 	}
 	b.lost = false

@@ -67,7 +67,7 @@ func (c *Controller) release(ctx context.Context, it *item) error {
 	var left []string
 	for _, s := range it.sights {
 		if s.set != nil && !s.known {
-			left = append(left, fmt.Sprintf("member %s is out of reach: it keeps %d replicas", s.member.Name, s.set.Replicas))
+			left = append(left, fmt.Sprintf("member %s is unreachable: it keeps %d replicas", s.member.Name, s.set.Replicas))
 		}
 	}
 	c.event(it, corev1.EventTypeWarning, eventLeftBehind, "HandBack", left)

@@ -25,8 +25,8 @@ const (
 	ReasonIncomplete = "Incomplete"
 	// ReasonTargetNotFound: no member has the workload.
 	ReasonTargetNotFound = "TargetNotFound"
-	// ReasonNobodyTakesPart: no member's workload takes part; the members' states say why.
-	ReasonNobodyTakesPart = "NobodyTakesPart"
+	// ReasonNoMemberTakesPart: no member's workload takes part; the members' states say why.
+	ReasonNoMemberTakesPart = "NoMemberTakesPart"
 	// ReasonUnknownKind: the target's kind is none that spot placement knows.
 	ReasonUnknownKind = "UnknownKind"
 	// ReasonConflict: an older FleetPlacement has the same target.

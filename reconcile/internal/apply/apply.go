@@ -142,7 +142,7 @@ func (a *Call) change(ctx context.Context, have client.Object, hash string) (Out
 		return Unchanged, nil // the server found that it has all of it already, in other words
 	case repair:
 		a.Memory.repaired(a.key())
-		a.Events.Normal(eventRepaired, "%s: somebody else had changed %s", a.Name, textOf(differs))
+		a.Events.Normal(eventRepaired, "%s: restored fields that another client had changed: %s", a.Name, textOf(differs))
 		return Repaired, nil
 	}
 	return Changed, nil
@@ -174,14 +174,14 @@ func (a *Call) belongs(have client.Object) (goes bool, err error) {
 	case a.Unowned || (controller == nil && a.Adopt):
 		return false, nil
 	case controller == nil:
-		return false, retry.Terminal(errors.New("it exists and is nobody's, so it is left alone"))
+		return false, retry.Terminal(errors.New("it exists and has no controller, so the hub does not change it"))
 	case controller.UID == a.Owner.GetUID():
 		return false, nil
 	}
 	if name, ok := object.ControllerOf(have, a.Kind.GroupKind()); ok && name == a.Owner.GetName() {
 		return true, nil
 	}
-	return false, retry.Terminal(fmt.Errorf("it belongs to %s %s, so it is left alone", controller.Kind, controller.Name))
+	return false, retry.Terminal(fmt.Errorf("%s %s controls it, so the hub does not change it", controller.Kind, controller.Name))
 }
 
 // write applies, and has obj show the answer.

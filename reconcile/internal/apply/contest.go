@@ -95,11 +95,11 @@ func (a *Call) findRivals(ctx context.Context, field fieldpath.Path) string {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(a.gvk)
 	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
-		return "somebody"
+		return "another client"
 	}
 	managers := otherOwners(live.GetManagedFields(), a.Manager, field)
 	if len(managers) == 0 {
-		return "somebody"
+		return "another client"
 	}
 	return "the field manager " + strings.Join(managers, " and ")
 }

@@ -13,7 +13,7 @@ const (
 )
 
 // eventRepaired is the reason of an Event about the object whose reconciler applies others.
-const eventRepaired = "Repaired" // The hub set fields back that somebody else had changed in an object that it applies; the message names them.
+const eventRepaired = "Repaired" // The hub restored fields of an object that it applies, which another client had changed; the message names them.
 
 // Options are how one object is applied.
 type Options struct {

@@ -114,7 +114,7 @@ type streamSource[T client.Object] struct {
 var (
 	errNotCached  = errors.New("the kind is not cached in the member")
 	errMemberLeft = errors.New("the member left")
-	errKindLeft   = errors.New("the kind is gone from the member")
+	errKindLeft   = errors.New("the member no longer has the kind")
 )
 
 // begin follows the members that are there.

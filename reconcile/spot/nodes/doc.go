@@ -9,7 +9,7 @@
 //   - census.go, pools.go: which capacity labels nodes carry or could carry, and the steering that follows ([Census]);
 //   - autoscalers.go, claims.go: Events and NodeClaims that announce a node ([Autoscalers.Coming]);
 //   - pods.go: what is known of a pod, with its node ([Table.Pods]);
-//   - memo.go: answers about pod templates, which stand until the nodes change ([Table.Contradiction], [Table.Spreads]).
+//   - memo.go and podmemo.go: answers about pod templates, which stand until the nodes change ([Table.Contradiction], [Table.Spreads]).
 //
 // It imports capacity, plan and shortage.
 package nodes

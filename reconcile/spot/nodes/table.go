@@ -16,7 +16,7 @@ import (
 const goneFor = 10 * time.Minute
 
 // noticeGone is the notice of a node that is there no more.
-const noticeGone = "the node is gone"
+const noticeGone = "the node was deleted"
 
 // Table is what is known about a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
 // concurrent use.

@@ -48,13 +48,13 @@ func (pl *planner) finishOwner(o *ownerPods) {
 	keep, ofFloor := 0, 0
 	if !superseded {
 		all, onDemand := pl.outstanding(o)
-		ofFloor = min(pl.floor.lacking(onDemand), servingOnDemand(o.released))
+		ofFloor = min(pl.floor.lacking(onDemand), pl.onDemandStandIns(o.released))
 		keep = max(all-ofFloor, 0)
 	}
 	for _, pod := range o.released {
 		standsIn := false
 		switch {
-		case !pod.Serves():
+		case !pl.canStandIn(pod):
 		case ofFloor > 0 && pod.Capacity == capacity.OnDemand:
 			standsIn = true
 			ofFloor--
@@ -66,14 +66,19 @@ func (pl *planner) finishOwner(o *ownerPods) {
 	}
 }
 
-func servingOnDemand(pods []*Pod) int {
+func (pl *planner) onDemandStandIns(pods []*Pod) int {
 	n := 0
 	for _, pod := range pods {
-		if pod.Capacity == capacity.OnDemand && pod.Serves() {
+		if pod.Capacity == capacity.OnDemand && pl.canStandIn(pod) {
 			n++
 		}
 	}
 	return n
+}
+
+// canStandIn reports whether a released pod serves and does not end now in any case: another stays in place of one that does.
+func (pl *planner) canStandIn(pod *Pod) bool {
+	return pod.Serves() && !pl.lastMinute(pod) && !pl.overdue(pod)
 }
 
 // finish evicts a released pod unless it stands in for a replica, or may not go now.

@@ -7,7 +7,7 @@ import "time"
 type Interruption struct {
 	// Node that goes.
 	Node string
-	// Notice names what announced it, for people: "taint karpenter.sh/disrupted" or "the node is gone".
+	// Notice names what announced it, for people: "taint karpenter.sh/disrupted" or "the node was deleted".
 	Notice string
 	// Since is when it was announced.
 	Since time.Time

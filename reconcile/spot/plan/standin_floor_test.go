@@ -88,3 +88,19 @@ func TestAReplicaOfTheFloorThatWasBrokenBeforeKeepsNoStandIn(t *testing.T) {
 		t.Errorf("%v ended", ended)
 	}
 }
+
+// A released pod in its last minute ends in any case: it stands in for nobody, and another released pod serves on in its place.
+func TestAReleasedPodThatEndsInAnyCaseStandsInForNobody(t *testing.T) {
+	o, onDemand, spot := standingIn()
+	onDemand.Ready, spot.Ready = false, false
+	for i := range o.Pods {
+		if pod := &o.Pods[i]; pod.Name == onDemand.Name+"-old" {
+			pod.Interruption = &plan.Interruption{Node: "n", Weight: plan.WeightDeadline, By: spottest.Epoch}
+		}
+	}
+	spot.Ready = true
+	r := plan.Plan(o, spottest.PolicyOf(100, 3), plantest.DefaultSettings, spottest.Epoch)
+	if ended := finished(&r); len(ended) != 1 || !ended[onDemand.Name+"-old"] {
+		t.Errorf("one replica does not serve, and one of the two that stand in ends in any case: %v ended", ended)
+	}
+}

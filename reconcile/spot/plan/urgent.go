@@ -108,7 +108,7 @@ func (pl *planner) tellUrgent() {
 func interruptionReason(pod *Pod) string {
 	switch {
 	case pod.Interruption.Gone:
-		return "its node " + pod.Interruption.Node + " is gone"
+		return "its node " + pod.Interruption.Node + " was deleted"
 	case pod.Advised():
 		return "its node " + pod.Interruption.Node + " is at risk of interruption: " + pod.Interruption.Notice
 	}

@@ -96,5 +96,5 @@ func (c *Cluster) fail(p *Pod) {
 // lose takes a node away without a word: nobody changes its pods before the garbage collector does.
 func (c *Cluster) lose(n *Node) {
 	n.goneAt = c.now
-	n.interruption = &plan.Interruption{Node: n.name, Notice: "the node is gone", Since: c.now, Gone: true}
+	n.interruption = &plan.Interruption{Node: n.name, Notice: "the node was deleted", Since: c.now, Gone: true}
 }

@@ -18,8 +18,8 @@ func forceDetachCommand(env Environment) *cobra.Command {
 	r := enroll.Registration{}
 	command := &cobra.Command{
 		Use:   "force-detach NAME",
-		Short: "Detach a cluster that is gone for good, so that nothing waits for it",
-		Long: `Detach a member that is gone for good, so that nothing waits for it.
+		Short: "Detach a cluster that will not come back, so that nothing waits for it",
+		Long: `Detach a member that will not come back, so that nothing waits for it.
 
 The hub ends requeues and finalizers that wait for the member, with outcome NotOurs, and cleans up nothing there. Everything
 that is left in the member stays, finalizers included. If the member comes back, use --undo. The registration stays until you
@@ -39,11 +39,9 @@ Secret, in its log and in the metric plimsoll_member_detached.`,
 			if err := r.Validate(); err != nil {
 				return usage(c, err)
 			}
-			switch reason = strings.TrimSpace(reason); {
-			case undo && reason != "":
-				return usage(c, errors.New("--reason and --undo: give one of them"))
-			case !undo && reason == "":
-				return usage(c, errors.New("--reason: must not be empty; it appears in the audit log"))
+			reason = strings.TrimSpace(reason)
+			if err := checkReason(reason, undo); err != nil {
+				return usage(c, err)
 			}
 			hub, err := from.Load(env.Getenv)
 			if err != nil {
@@ -64,4 +62,15 @@ Secret, in its log and in the metric plimsoll_member_detached.`,
 	flags.StringVar(&reason, "reason", "", "why the member is detached")
 	flags.BoolVar(&undo, "undo", false, "attach the member again")
 	return command
+}
+
+// checkReason refuses a detachment without a reason, and one for attaching again.
+func checkReason(reason string, undo bool) error {
+	switch {
+	case undo && reason != "":
+		return errors.New("--reason and --undo: give one of them")
+	case !undo && reason == "":
+		return errors.New("--reason: must not be empty; it appears in the audit log")
+	}
+	return nil
 }

@@ -64,9 +64,9 @@ func (h *hub) ExplainFleetPlacement(context.Context, *plimsollv1.ExplainFleetPla
 	return &plimsollv1.ExplainFleetPlacementResponse{
 		Placement: web(), Summary: []string{"12 replicas are asked for: at least 3 on on-demand, and up to 100 % on spot."},
 		Members: []*plimsollv1.FleetMemberExplanation{{
-			Name: "prod-us", WhyMember: "tier 1, weight 1", WhyOnDemand: "3 replicas are on on-demand: floor and share ask for 3 in the fleet",
+			Name: "prod-us", WhyMember: "tier 1, weight 1", WhyOnDemand: "3 replicas are on on-demand: floor and percentage require 3 in the fleet",
 			Spot:        &plimsollv1.FleetSupply{DrySince: timestamppb.New(now.Add(-time.Minute)), TryAt: timestamppb.New(now.Add(time.Minute)), Price: 1, Life: durationpb.New(time.Hour)},
-			WouldChange: []*plimsollv1.FleetObstacle{{Obstacle: "spot has no room for more", Change: "spot has to have room again", Spot: 5, OnDemand: 1}},
+			WouldChange: []*plimsollv1.FleetObstacle{{Obstacle: "spot has no room for more", Change: "spot must have room again", Spot: 5, OnDemand: 1}},
 		}},
 		Later: []*plimsollv1.FleetMove{{Member: "prod-us", Capacity: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND, By: -1, Reason: "it waits until replacements are ready"}},
 		AsOf:  timestamppb.New(now),

@@ -62,22 +62,7 @@ func (s *fleetSupposition) request(key fleetKey, both *supposition, flags *pflag
 	set(&request.MinOnDemand, "min-on-demand", &both.floor)
 	set(&request.SpotPercentage, "spot-percentage", &both.percentage)
 	set(&request.ExtraSpot, "extra-spot", &s.extra)
-	if flags.Changed("max-per-member") || flags.Changed("max-per-domain") || flags.Changed("domain-label") {
-		spread, ok := proto.Clone(now.GetPolicy().GetSpread()).(*plimsollv1.FleetSpread)
-		if !ok || spread == nil {
-			spread = &plimsollv1.FleetSpread{}
-		}
-		if flags.Changed("max-per-member") {
-			spread.MaxPercentPerMember = s.perMember
-		}
-		if flags.Changed("max-per-domain") {
-			spread.MaxPercentPerDomain = s.perDomain
-		}
-		if flags.Changed("domain-label") {
-			spread.DomainLabel = s.domain
-		}
-		request.Spread = spread
-	}
+	request.Spread = s.spread(flags, now)
 	var err error
 	for _, text := range s.tiers {
 		tier := &plimsollv1.FleetTier{}
@@ -202,4 +187,26 @@ func fleetComparison(to io.Writer, now time.Time, answer *plimsollv1.WhatIfFleet
 		fmt.Fprintf(to, "\n%d more would wait for them\n", n)
 	}
 	return nil
+}
+
+// spread is the placement's, with what the flags change of it; nil: they change nothing.
+func (s *fleetSupposition) spread(flags *pflag.FlagSet, now *plimsollv1.FleetPlacement) *plimsollv1.FleetSpread {
+	perMember, perDomain, label := flags.Changed("max-per-member"), flags.Changed("max-per-domain"), flags.Changed("domain-label")
+	if !perMember && !perDomain && !label {
+		return nil
+	}
+	spread, ok := proto.Clone(now.GetPolicy().GetSpread()).(*plimsollv1.FleetSpread)
+	if !ok || spread == nil {
+		spread = &plimsollv1.FleetSpread{}
+	}
+	if perMember {
+		spread.MaxPercentPerMember = s.perMember
+	}
+	if perDomain {
+		spread.MaxPercentPerDomain = s.perDomain
+	}
+	if label {
+		spread.DomainLabel = s.domain
+	}
+	return spread
 }

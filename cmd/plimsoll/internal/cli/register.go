@@ -260,7 +260,7 @@ the member. Objects of others stay, and pods stay where they are.`,
 		Example: `  # Remove a cluster
   plimsoll unregister prod-eu --context prod-eu --hub-context hub
 
-  # Remove a cluster that is gone
+  # Remove a cluster that no longer exists
   plimsoll unregister prod-eu --hub-context hub --keep-member`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: completeRegistered(env),
@@ -291,6 +291,6 @@ the member. Objects of others stay, and pods stay where they are.`,
 	flags := command.Flags()
 	from.flags(flags)
 	namespaceFlags(flags, &r)
-	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for example because it is gone")
+	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for example because it no longer exists")
 	return command
 }

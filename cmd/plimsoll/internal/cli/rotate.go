@@ -38,23 +38,9 @@ your kubeconfig, unless --context names another one.`,
 			if err := r.Validate(); err != nil {
 				return usage(c, err)
 			}
-			from.context = cmp.Or(from.context, r.Name)
-			member, err := enroll.Load(from.kubeconfig, from.context)
-			if err != nil {
-				return fmt.Errorf("member: %w", err)
-			}
-			hub, err := from.hub()
-			if err != nil {
-				return err
-			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			expires, err := enroll.Rotate(ctx, r, member, hub, revoke, changes(env.Out))
-			if err != nil {
-				return fmt.Errorf("rotate %s: %w", r.Name, err)
-			}
-			fmt.Fprintf(env.Err, "note: the new token expires at %s; the hub renews it before that\n", expires.UTC().Format(time.RFC3339))
-			return nil
+			return rotate(ctx, env, from, r, revoke)
 		},
 	}
 	flags := command.Flags()
@@ -66,4 +52,23 @@ your kubeconfig, unless --context names another one.`,
 	complete(command, "context", connection.CompleteContexts(&from.kubeconfig))
 	complete(command, "hub-context", connection.CompleteContexts(&from.hubKubeconfig))
 	return command
+}
+
+// rotate replaces the token of a registration, and says how long the new one is valid.
+func rotate(ctx context.Context, env Environment, from sides, r enroll.Registration, revoke bool) error {
+	from.context = cmp.Or(from.context, r.Name)
+	member, err := enroll.Load(from.kubeconfig, from.context)
+	if err != nil {
+		return fmt.Errorf("member: %w", err)
+	}
+	hub, err := from.hub()
+	if err != nil {
+		return err
+	}
+	expires, err := enroll.Rotate(ctx, r, member, hub, revoke, changes(env.Out))
+	if err != nil {
+		return fmt.Errorf("rotate %s: %w", r.Name, err)
+	}
+	fmt.Fprintf(env.Err, "note: the new token expires at %s; the hub renews it before that\n", expires.UTC().Format(time.RFC3339))
+	return nil
 }

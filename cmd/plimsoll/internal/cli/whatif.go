@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -51,19 +52,7 @@ Values without a flag stay as they are.` + workloadLong,
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.Open(c.Context())
-			if err != nil {
-				return err
-			}
-			defer api.Close()
-			call, cancel := api.CallContext(c.Context(), 0)
-			defer cancel()
-			answer, err := plimsollv1.NewWorkloadServiceClient(api).WhatIf(call, request)
-			if err != nil {
-				return err
-			}
-			warn(env.Err, answer.GetUnreachable())
-			return out.write(env.Out, answer, []string{workloadName(answer.GetNow())}, func(to io.Writer) error { return comparison(to, env.Now(), answer) })
+			return supposeWorkload(c.Context(), env, conn, &out, request)
 		},
 	}
 	workloadNamespace(command, &namespace)
@@ -72,6 +61,23 @@ Values without a flag stay as they are.` + workloadLong,
 	conn.AddFlags(command)
 	out.flags(command)
 	return command
+}
+
+// supposeWorkload asks for the plan of a workload under another policy, and shows it beside the one that it has.
+func supposeWorkload(ctx context.Context, env Environment, conn *connection.Options, out *output, request *plimsollv1.WhatIfRequest) error {
+	api, err := conn.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	call, cancel := api.CallContext(ctx, 0)
+	defer cancel()
+	answer, err := plimsollv1.NewWorkloadServiceClient(api).WhatIf(call, request)
+	if err != nil {
+		return err
+	}
+	warn(env.Err, answer.GetUnreachable())
+	return out.write(env.Out, answer, []string{workloadName(answer.GetNow())}, func(to io.Writer) error { return comparison(to, env.Now(), answer) })
 }
 
 // supposition is what the flags say.

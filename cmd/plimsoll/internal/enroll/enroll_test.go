@@ -216,6 +216,9 @@ func TestADryRunShowsEverythingButTheToken(t *testing.T) {
 		if err != nil || strings.Count(string(text), "- argoproj.io") != 1 {
 			t.Errorf("the right to read Rollouts in %v: %v\n%s", r.Namespaces, err, text)
 		}
+		if strings.Count(string(text), "  resourceNames:\n  - rollouts.argoproj.io\n  resources:\n  - customresourcedefinitions\n") != 1 {
+			t.Errorf("the right to see when the cluster gets Rollouts, in %v:\n%s", r.Namespaces, text)
+		}
 	}
 	r.WorkloadResources, r.TokenDuration = nil, time.Hour
 	if text, err = Render(r, load(t, file, ""), load(t, file, "hub")); err != nil || strings.Contains(string(text), TokenSecret) {

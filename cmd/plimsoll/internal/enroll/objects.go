@@ -139,12 +139,8 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 	makers = append(makers, r.policies()...) // before the account has any right
 	makers = append(makers,
 		func() (object, error) {
-			rules := slices.Concat(memberRules(), r.workloadRules(), r.fleetRules(), r.writeRules(), r.keepRules())
-			if len(r.Namespaces) > 0 {
-				rules = tenantRules(r.Namespaces, own.webhook)
-			}
 			return of("clusterroles", &rbacv1.ClusterRole{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", own.role), Rules: rules,
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", own.role), Rules: r.clusterRules(),
 			})
 		},
 		func() (object, error) {
@@ -159,13 +155,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 	}
 	if len(r.Namespaces) == 0 {
 		makers = append(makers, role(r, r.MemberNamespace, probeRules())...)
-		makers = append(makers, func() (object, error) {
-			return of("priorityclasses", &schedulingv1.PriorityClass{
-				TypeMeta: typeMeta("scheduling.k8s.io/v1", "PriorityClass"), ObjectMeta: meta("", ProbePriorityClass),
-				Value: probePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
-				Description: "Plimsoll's probe pods, which test whether spot capacity is available again. All other pods preempt them.",
-			})
-		})
+		makers = append(makers, probePriorityClass)
 	}
 	makers = append(makers, roleIn(r.MemberNamespace, own.role+"-token", tokenRules(own.account), r.subjects())...)
 	makers = append(makers, identityLease(r.MemberNamespace))
@@ -193,6 +183,15 @@ func (r Registration) tokenSecret() func() (object, error) {
 		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: own.account}
 		return of("secrets", secret)
 	}
+}
+
+// probePriorityClass is the priority of probes: below that of every other pod.
+func probePriorityClass() (object, error) {
+	return of("priorityclasses", &schedulingv1.PriorityClass{
+		TypeMeta: typeMeta("scheduling.k8s.io/v1", "PriorityClass"), ObjectMeta: meta("", ProbePriorityClass),
+		Value: probePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
+		Description: "Plimsoll's probe pods, which test whether spot capacity is available again. All other pods preempt them.",
+	})
 }
 
 // grants are the role of a tenant in one of its namespaces, and its binding. Probes for spot capacity are made in the first.

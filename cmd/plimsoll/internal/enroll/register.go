@@ -208,7 +208,7 @@ func (e *enrolment) token(ctx context.Context) (string, time.Time, error) {
 		return len(token) > 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = fmt.Errorf("nobody filled it within %s: the member's token controller (part of kube-controller-manager) must run, "+
+		err = fmt.Errorf("it has no token after %s: the member's token controller (part of kube-controller-manager) must run, "+
 			"or ask for a token that expires with --token-duration", tokenPatience)
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (e *enrolment) prove(ctx context.Context, token string) error {
 		return err == nil && answer.Status.Allowed, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = errors.New("the member does not accept it, or grants it no rights: check whether clusterrolebinding/" + e.names().role + " was created by somebody else")
+		err = errors.New("the member does not accept it, or grants it no rights: check whether clusterrolebinding/" + e.names().role + " was created by another tool")
 	}
 	if err != nil {
 		return e.member.failed("test the token of the hub's account", err)

@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,6 +48,24 @@ func (r Registration) workloadRules() []rbacv1.PolicyRule {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: read()})
 	}
 	return rules
+}
+
+// clusterRules are those of the account's role for the whole cluster.
+func (r Registration) clusterRules() []rbacv1.PolicyRule {
+	if len(r.Namespaces) > 0 {
+		return append(tenantRules(r.Namespaces, r.names().webhook), r.definitionRules()...)
+	}
+	return slices.Concat(memberRules(), r.workloadRules(), r.fleetRules(), r.writeRules(), r.keepRules(), r.definitionRules())
+}
+
+// definitionRules let the hub see when the cluster gets one of these kinds. A definition is the whole cluster's, and so is the right.
+func (r Registration) definitionRules() []rbacv1.PolicyRule {
+	if len(r.WorkloadResources) == 0 {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: r.WorkloadResources, Verbs: read(),
+	}}
 }
 
 // fleetRules let fleet placement set how many replicas workloads have; of the kinds that the hub's configuration names, too.

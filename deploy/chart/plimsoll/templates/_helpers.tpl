@@ -4,15 +4,18 @@ app.kubernetes.io/name: plimsoll
 app.kubernetes.io/component: hub
 {{- end }}
 
-{{- define "plimsoll.labels" -}}
-{{ include "plimsoll.selector" . }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{/* Labels of one object; root, own. Those of the release come first, then its own, then the common ones: each name is there once. */}}
+{{- define "plimsoll.labelsWith" -}}
+{{- $labels := include "plimsoll.selector" .root | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" .root.Release.Name -}}
+{{- $_ := set $labels "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- merge $labels (.own | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end }}
+
+{{- define "plimsoll.labels" -}}
+{{- include "plimsoll.labelsWith" (dict "root" .) -}}
 {{- end }}
 
 {{/* Annotations of one object, the common ones included, as the field "annotations"; nothing without any. */}}
@@ -31,7 +34,7 @@ annotations:
 {{- define "plimsoll.service" -}}
 type: {{ .type }}
 {{- with .loadBalancerClass }}
-loadBalancerClass: {{ . }}
+loadBalancerClass: {{ . | quote }}
 {{- end }}
 {{- with .loadBalancerSourceRanges }}
 loadBalancerSourceRanges:

@@ -117,7 +117,7 @@ func (s servedStream) SendMsg(answer any) error {
 	case s.answers <- message:
 		return nil
 	case <-s.ctx.Done():
-		return s.ctx.Err()
+		return context.Cause(s.ctx)
 	}
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	SameOrigin bool
 	// MaxRequest is how many bytes a body may have.
 	MaxRequest int64
+	// Patience is how long the reader of a watch may take nothing.
+	Patience time.Duration
 }
 
 // New serves the methods behind conn as REST.
@@ -78,7 +80,7 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(onlyJSON(mux, mux), o.Page))
+	handler := http.Handler(front(onlyJSON(mux, mux), o))
 	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
@@ -91,7 +93,7 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 func noHeader(string) (string, bool) { return "", false }
 
 // front serves what is no method, and tells the methods who calls.
-func front(methods http.Handler, page Page) http.HandlerFunc {
+func front(methods http.Handler, o Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
@@ -100,13 +102,14 @@ func front(methods http.Handler, page Page) http.HandlerFunc {
 			_, _ = w.Write(document) // a caller who has gone is no concern of ours
 			return
 		}
-		if page != nil && page.Serves(r) {
-			page.ServeHTTP(w, r)
+		if o.Page != nil && o.Page.Serves(r) {
+			o.Page.ServeHTTP(w, r)
 			return
 		}
 		// How long the answer may take is ours to say.
 		r.Header.Del("Grpc-Timeout")
-		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), caller(r))))
+		w, r = openEnded(w, r, o.Patience)
+		methods.ServeHTTP(w, r.WithContext(peer.NewContext(r.Context(), caller(r))))
 	}
 }
 
