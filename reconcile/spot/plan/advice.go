@@ -55,7 +55,7 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 func (pl *planner) advisedOf(o *ownerPods, capacityType capacity.Type) []*Pod {
 	var pods []*Pod
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.Advised() && pod.Capacity == capacityType && !going {
+		if pod.Advised() && pod.Capacity == capacityType && !pl.going(pod) {
 			pods = append(pods, pod)
 		}
 	}

@@ -60,11 +60,16 @@ func (pl *planner) assign(o *ownerPods) {
 		t.beyond(n)
 		pl.interruptedGoFirst(o, t)
 	}
+	changed := 0
 	for at, pod := range o.alive {
-		if slot := t.slots[at]; slot != NoSlot {
-			if _, going := pl.moving[pod.UID]; !going {
-				pl.assignSlot(pod, int(slot))
-			}
+		if int(t.slots[at]) != pod.Slot {
+			changed++
+		}
+	}
+	pl.result.Assignments = slices.Grow(pl.result.Assignments, changed)
+	for at, pod := range o.alive {
+		if slot := int(t.slots[at]); slot != NoSlot && !pl.going(pod) {
+			pl.assignSlot(pod, slot)
 		}
 	}
 }
@@ -78,7 +83,7 @@ func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 	}
 	var stay capacity.Tally
 	for at, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; going {
+		if pl.going(pod) {
 			excess[at] = true
 		} else {
 			stay.Add(pod.Capacity, 1)

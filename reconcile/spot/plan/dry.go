@@ -26,7 +26,7 @@ func (o *ownerPods) dryOf(capacityType capacity.Type) (since time.Time, dry bool
 func (pl *planner) on(o *ownerPods, capacityType capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.Capacity == capacityType && !going {
+		if pod.Capacity == capacityType && !pl.going(pod) {
 			n++
 		}
 	}
@@ -53,9 +53,8 @@ func (pl *planner) replacePending(o *ownerPods, capacityType capacity.Type, most
 	why := "it waits for " + string(capacityType) + " capacity, which has had no room for such pods since " + since.UTC().Format(time.RFC3339)
 	surplus := max(len(o.alive)-o.Replicas, 0)
 	for _, pod := range slices.Backward(o.alive) {
-		_, going := pl.moving[pod.UID]
 		switch {
-		case pod.Capacity != capacityType || !pod.Waiting() || pod.NodeComing || pod.Slot == NoSlot || going:
+		case pod.Capacity != capacityType || !pod.Waiting() || pod.NodeComing || pod.Slot == NoSlot || pl.going(pod):
 		case surplus > 0:
 			surplus--
 		case most <= 0:

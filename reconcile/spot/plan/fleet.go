@@ -69,7 +69,7 @@ func (pl *planner) interruptedGoFirst(o *ownerPods, t *table) {
 			first++
 		}
 		used[first] = true
-		if _, going := pl.moving[pod.UID]; !going {
+		if !pl.going(pod) {
 			pl.assignSlot(pod, first)
 		}
 	}

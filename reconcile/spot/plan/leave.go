@@ -38,7 +38,7 @@ func (pl *planner) release(o *ownerPods, pod *Pod, purpose Purpose, why string) 
 		return false
 	}
 	pl.floor.count(pl, pod, -1)
-	pl.take(pod, purpose)
+	pl.take(pod)
 	until := pl.standInUntil(purpose)
 	pl.result.Releases = append(pl.result.Releases, Release{Pod: pod.UID, Name: pod.Name, From: pod.Capacity, Why: why,
 		Released: Released{Owner: o.UID, OwnerName: o.Name, Hash: pod.Hash, For: purpose, At: pl.now.Truncate(time.Second), Until: until}})
@@ -80,7 +80,7 @@ func (pl *planner) evict(pod *Pod, purpose Purpose, why string) bool {
 		return false
 	}
 	pl.floor.count(pl, pod, -1)
-	pl.take(pod, purpose)
+	pl.take(pod)
 	e := Eviction{Pod: pod.UID, Name: pod.Name, Owner: pod.Owner, From: pod.Capacity, Ready: pod.Ready, For: purpose, Why: why}
 	if purpose == PurposeInsufficientCapacity {
 		e.Version = pod.Version
@@ -89,11 +89,20 @@ func (pl *planner) evict(pod *Pod, purpose Purpose, why string) bool {
 	return true
 }
 
-func (pl *planner) take(pod *Pod, purpose Purpose) {
+func (pl *planner) take(pod *Pod) {
 	if pl.moving == nil {
-		pl.moving = map[types.UID]Purpose{}
+		pl.moving = map[*Pod]struct{}{}
 	}
-	pl.moving[pod.UID] = purpose
+	pl.moving[pod] = struct{}{}
+}
+
+// going reports whether this plan takes a pod away. It is asked of every pod many times, and most plans take none.
+func (pl *planner) going(pod *Pod) bool {
+	if len(pl.moving) == 0 {
+		return false
+	}
+	_, going := pl.moving[pod]
+	return going
 }
 
 // allowed reports whether all disruption budgets of a pod let it go now, as the API server will see it, and takes up their
@@ -163,7 +172,11 @@ func (pl *planner) tellPods() {
 	}
 	for i := range pl.Pods {
 		pod := &pl.Pods[i]
-		why, leaves := going[pod.UID]
+		var why string
+		leaves := pl.going(pod)
+		if leaves {
+			why, leaves = going[pod.UID]
+		}
 		held := pl.held[pod.UID]
 		if pod.Finished || (!leaves && held == "" && (pod.Interruption == nil && pod.Released == nil || !pod.Alive())) {
 			continue

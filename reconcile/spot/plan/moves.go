@@ -52,7 +52,7 @@ func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 	}
 	var have capacity.Tally
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; !going {
+		if !pl.going(pod) {
 			have.Add(pod.Capacity, 1)
 		}
 	}

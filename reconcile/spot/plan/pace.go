@@ -79,7 +79,7 @@ func (pl *planner) recent(o *ownerPods) int {
 	came, released := max(o.Replicas-len(o.alive)-len(o.interrupted), 0), 0
 	for _, pods := range [...][]*Pod{o.alive, o.interrupted} {
 		for _, pod := range pods {
-			if _, going := pl.moving[pod.UID]; going || !pod.Created.Before(since) {
+			if pl.going(pod) || !pod.Created.Before(since) {
 				came++
 			}
 		}
@@ -118,9 +118,8 @@ func (pl *planner) traffic(o *ownerPods, from capacity.Type) traffic {
 		}
 	}
 	for _, pod := range o.alive {
-		_, leaves := pl.moving[pod.UID]
 		switch {
-		case leaves:
+		case pl.going(pod):
 			t.leaving++
 		case pl.available(pod) || (pod.Capacity == from && from != capacity.Unknown):
 		case pod.Ready || pl.now.Before(pod.UnreadySince.Add(StuckAfter)):
@@ -141,7 +140,7 @@ func (o *ownerPods) standIns() int { return len(o.released) - o.parked - o.stuck
 func (pl *planner) unscheduled(o *ownerPods, capacityType capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
-		if _, leaves := pl.moving[pod.UID]; !leaves && pod.Capacity == capacityType && !pod.Bound && !pod.UnschedulableSince.IsZero() {
+		if pod.Capacity == capacityType && !pod.Bound && !pod.UnschedulableSince.IsZero() && !pl.going(pod) {
 			n++
 		}
 	}

@@ -81,7 +81,7 @@ type planner struct {
 	from    capacity.Type
 	// advised counts the alive pods that an advisory notice concerns.
 	advised int
-	moving  map[types.UID]Purpose  // pods that this plan takes away
+	moving  map[*Pod]struct{}      // pods that this plan takes away
 	held    map[types.UID]WaitKind // pods that should go and wait
 	urgent  tallyOfUrgent
 	result  Result
@@ -111,9 +111,14 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 			pl.owners[i].alive = make([]*Pod, 0, len(o.Pods))
 		}
 	}
+	var owner types.UID // of the pod before, whose index is at: most pods have the same
+	at, ours := index[owner]
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		at, ours := index[pod.Owner]
+		if pod.Owner != owner {
+			owner = pod.Owner
+			at, ours = index[owner]
+		}
 		switch {
 		case pod.Finished:
 		case pod.Released != nil && !pod.Alive(): // its replacement is there, and nobody waits for its end

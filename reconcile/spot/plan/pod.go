@@ -23,65 +23,71 @@ const (
 )
 
 // Pod is what placement knows of one pod. Use [PodOf] to read it off a pod.
+//
+// The fields that a plan reads of every pod come first, in one cache line: a plan passes over the pods of its workload about twenty
+// times, and those of a very large one do not fit into the processor's caches.
 type Pod struct {
-	Name string
-	UID  types.UID
-	// Owner is the UID of the controller: a ReplicaSet or a StatefulSet.
-	Owner types.UID
-	// Version is the resourceVersion as a number; 0 when it is none. Of two facts about a pod the higher version counts.
-	Version uint64
+	// Ready is the pod's own condition.
+	Ready bool
+	// Bound says that a node has it.
+	Bound bool
+	// Moved says that the pod replaces one that we evicted.
+	Moved bool
+	// Finished pods have succeeded or failed, and run nothing any more.
+	Finished bool
+	// Evicted says that we evicted it, as far as we know, or saw by a live read that it is gone, and the cache does not show
+	// that yet.
+	Evicted bool
+	// NodeComing says that a node is on its way for the pod, or set aside for it, by a sign that an autoscaler or the scheduler
+	// gives: it waits for that node, and does not show that capacity is missing.
+	NodeComing bool
+	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
+	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
+	DoNotDisrupt bool
 	// Slot that the pod's label names; NoSlot when it has none, or not a number.
 	Slot int
 	// Capacity of its node or, while no node has it yet, what its spec asks for.
 	Capacity capacity.Type
-	// Reservation is the id of the reservation that the pod was admitted on; empty: none.
-	Reservation string
-	// DeletionCost is the annotation as it is written; empty: none.
-	DeletionCost string
-	// Moved says that the pod replaces one that we evicted.
-	Moved bool
-	// Created is the time of its creation, in whole seconds.
-	Created time.Time
-	// GoneBy is when a pod that is being deleted should be gone; zero: it is not being deleted.
-	GoneBy time.Time
-	// Finished pods have succeeded or failed, and run nothing any more.
-	Finished bool
-	// Bound says that a node has it.
-	Bound bool
-	// Ready is the pod's own condition; UnreadySince is when that last changed or, if it never did, the creation: of a pod that
-	// is ready it is since when.
-	Ready        bool
-	UnreadySince time.Time
-	// Evicted says that we evicted it, as far as we know, or saw by a live read that it is gone, and the cache does not show
-	// that yet.
-	Evicted bool
-	// UnschedulableSince is when the scheduler first found no node for the pod; zero: it did not say so, or a node has it.
-	UnschedulableSince time.Time
-	// NodeComing says that a node is on its way for the pod, or set aside for it, by a sign that an autoscaler or the scheduler
-	// gives: it waits for that node, and does not show that capacity is missing.
-	NodeComing bool
-	// Node is the name of its node; empty: it has none.
-	Node string
-	// Domains are set by the caller: in which domain of each of its owner's [Spread]s the pod runs, negative for none; nil: that is
-	// not known, or it has no node. Pods of a node may share them.
-	Domains []int32
-	// NodeJoined is set by the caller: when the pod's node came; zero: that is not known, or it has none.
-	NodeJoined time.Time
-	// TriedUntil is until when an ordinal of a StatefulSet is left on its capacity type, for when it was moved to the other it found
-	// no node; zero: it may be moved. [PodOf] reads what the pod itself says, and the caller adds what it knows.
-	TriedUntil time.Time
-	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
-	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
-	DoNotDisrupt bool
-	// Hash is the pod-template-hash of a ReplicaSet's pod; empty: it has none, and cannot be released.
-	Hash string
+	// Interruption is set by the caller of a pod whose node goes or has gone; nil: none. Pods of a node may share it.
+	Interruption *Interruption
 	// Released is set of a pod that has left its ReplicaSet; Owner is then the UID of that ReplicaSet. Pods that share it
 	// only read it.
 	Released *Released
-	// Interruption is set by the caller of a pod whose node goes or has gone; nil: none. Pods of a node may share it.
-	Interruption *Interruption
+	UID      types.UID
+
+	// Owner is the UID of the controller: a ReplicaSet or a StatefulSet.
+	Owner types.UID
+	// DeletionCost is the annotation as it is written; empty: none.
+	DeletionCost string
+	// GoneBy is when a pod that is being deleted should be gone; zero: it is not being deleted.
+	GoneBy time.Time
+	// Version is the resourceVersion as a number; 0 when it is none. Of two facts about a pod the higher version counts.
+	Version uint64
+
+	// Created is the time of its creation, in whole seconds.
+	Created time.Time
+	// UnreadySince is when Ready last changed or, if it never did, the creation: of a pod that is ready it is since when.
+	UnreadySince time.Time
+	Name         string
+
+	// UnschedulableSince is when the scheduler first found no node for the pod; zero: it did not say so, or a node has it.
+	UnschedulableSince time.Time
+	// TriedUntil is until when an ordinal of a StatefulSet is left on its capacity type, for when it was moved to the other it found
+	// no node; zero: it may be moved. [PodOf] reads what the pod itself says, and the caller adds what it knows.
+	TriedUntil time.Time
 	// Budgets are set by the caller: indexes into [Observed.Budgets] of all that select the pod. Pods may share the slice.
 	Budgets []int
+	// Reservation is the id of the reservation that the pod was admitted on; empty: none.
+	Reservation string
+	// Node is the name of its node; empty: it has none.
+	Node string
+	// NodeJoined is set by the caller: when the pod's node came; zero: that is not known, or it has none.
+	NodeJoined time.Time
+	// Domains are set by the caller: in which domain of each of its owner's [Spread]s the pod runs, negative for none; nil: that is
+	// not known, or it has no node. Pods of a node may share them.
+	Domains []int32
+	// Hash is the pod-template-hash of a ReplicaSet's pod; empty: it has none, and cannot be released.
+	Hash string
 }
 
 // Alive reports whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.

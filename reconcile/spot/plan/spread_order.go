@@ -27,10 +27,7 @@ func (pl *planner) spreadOf(o *ownerPods) unbalance {
 	if len(o.Spreads) == 0 {
 		return nil
 	}
-	stay := slices.DeleteFunc(slices.Concat(o.alive, o.interrupted, o.released), func(pod *Pod) bool {
-		_, going := pl.moving[pod.UID]
-		return going
-	})
+	stay := slices.DeleteFunc(slices.Concat(o.alive, o.interrupted, o.released), pl.going)
 	return newUnbalance(o.Spreads, stay)
 }
 

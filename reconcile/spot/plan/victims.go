@@ -44,10 +44,7 @@ func (pl *planner) victimOrder(o *ownerPods, capacityType capacity.Type) []int32
 	case ok && known.going == len(pl.moving): // nothing that goes by a plan stays after all
 		return known.order
 	case ok:
-		known.order = slices.DeleteFunc(slices.Clone(known.order), func(at int32) bool {
-			_, going := pl.moving[o.alive[at].UID]
-			return going
-		})
+		known.order = slices.DeleteFunc(slices.Clone(known.order), func(at int32) bool { return pl.going(o.alive[at]) })
 	default:
 		classes := pl.victimClasses(o, capacityType)
 		known.order = slices.Concat(classes[:]...)
@@ -66,7 +63,7 @@ func (pl *planner) victimClasses(o *ownerPods, capacityType capacity.Type) (clas
 		if pod.Capacity != capacityType {
 			continue
 		}
-		if _, going := pl.moving[pod.UID]; !going {
+		if !pl.going(pod) {
 			class := pl.classOf(pod, len(o.Spreads) > 0)
 			classes[class] = append(classes[class], int32(at))
 		}

@@ -35,13 +35,12 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 		owner := &pl.owners[0]
 		for i, pod := range owner.alive {
 			if i%4 == 3 {
-				pl.take(pod, PurposeInsufficientCapacity)
+				pl.take(pod)
 			}
 		}
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 			want := slices.DeleteFunc(slices.Clone(owner.alive), func(p *Pod) bool {
-				_, going := pl.moving[p.UID]
-				return p.Capacity != capacityType || going
+				return p.Capacity != capacityType || pl.going(p)
 			})
 			slices.SortFunc(want, func(a, b *Pod) int {
 				order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
