@@ -35,9 +35,9 @@ func (m *model) check() {
 }
 
 func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
-	holds := map[*record]bool{}
+	holds, runs := map[*record]bool{}, map[*flow]bool{}
 	for _, run := range q.running {
-		holds[run.record] = true
+		holds[run.record], runs[run.flow] = true, true
 	}
 	waiting := false
 	for _, l := range q.flows {
@@ -56,6 +56,9 @@ func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
 			}
 		}
 		m.checkDetached(l)
+		if q.perMember == modelPerMember && len(lined) > 0 && l.open() && !runs[l] && len(q.running) >= modelAllowed && q.orphans == 0 {
+			m.t.Fatalf("%s runs %d keys of other members, and none of %s", q.name, len(q.running), l.member.name)
+		}
 		if l.running > q.perMember || l.running > l.member.running {
 			m.t.Fatalf("%s/%s runs %d of %d", q.name, l.member.name, l.running, q.perMember)
 		}

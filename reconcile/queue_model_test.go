@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
-// model drives the queues of three controllers in three members with everything that can happen to them, and after each
+// model drives the queues of three controllers in four members with everything that can happen to them, and after each
 // step compares them with what must be true.
 type model struct {
 	*bench
@@ -25,6 +26,8 @@ type model struct {
 	orders  map[string]Record // operations by id, with the record when they were accepted
 	begun   map[Key]int       // reconciles begun, by key
 	orderAt map[string]int    // begun[key] when an operation was accepted, plus one if it must not count what ran then
+	told    map[string]bool   // members whose ownership was held or released one by one, which overrides what is said of all
+	retired bool              // the replica is about to stop
 }
 
 const (
@@ -35,13 +38,13 @@ const (
 )
 
 var (
-	modelMembers = []string{"a", "b", "c"}
+	modelMembers = []string{"a", "b", "c", "d"}
 	modelKeys    = []string{"1", "2", "3"}
 )
 
 func newModel(t *rapid.T, tb testing.TB) *model {
 	m := &model{
-		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{}, given: map[string]bool{},
+		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{}, given: map[string]bool{}, told: map[string]bool{},
 		orders: map[string]Record{}, begun: map[Key]int{}, orderAt: map[string]int{},
 	}
 	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Workers: modelAllowed, Operations: 1000},
@@ -102,6 +105,7 @@ func (m *model) collect() {
 func (m *model) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"change":  func(t *rapid.T) { m.t = t; m.change() },
+		"crowd":   func(t *rapid.T) { m.t = t; m.crowd() },
 		"look":    func(t *rapid.T) { m.t = t; m.look() },
 		"work":    func(t *rapid.T) { m.t = t; m.hands = append(m.hands, m.sit(m.queue())) },
 		"finish":  func(t *rapid.T) { m.t = t; m.finishOne() },
@@ -113,6 +117,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"leave":   func(t *rapid.T) { m.t = t; m.queue().leaveIfAny(m.member()) },
 		"order":   func(t *rapid.T) { m.t = t; m.order() },
 		"delete":  func(t *rapid.T) { m.t = t; m.remove() },
+		"retire":  func(t *rapid.T) { m.t = t; m.retire() },
 		"after":   func(t *rapid.T) { m.t = t; m.after() },
 		"time": func(t *rapid.T) {
 			m.t = t
@@ -136,11 +141,27 @@ func (q *queue) leaveIfAny(member string) {
 	}
 }
 
-func (m *model) change() {
-	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+func (m *model) change() { m.changed(m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")) }
+
+func (m *model) changed(l *flow, name string) {
 	l.queue.wake(l, nsName(name), PriorityChanged, nil)
 	m.collect()
 	m.owe(l, name)
+}
+
+// crowd has as many workers wait as a queue may have, and everything change in some members.
+func (m *model) crowd() {
+	q := m.queue()
+	for range modelAllowed - len(q.running) - len(q.idle) {
+		m.hands = append(m.hands, m.sit(q))
+	}
+	for _, member := range modelMembers {
+		if l := q.flows[member]; l != nil && rapid.Bool().Draw(m.t, member) {
+			for _, name := range modelKeys {
+				m.changed(l, name)
+			}
+		}
+	}
 }
 
 // owe notes that a change was seen; unless a reconcile has begun for it already, one must. Nothing is owed in a member that
@@ -185,8 +206,8 @@ func (m *model) order() {
 	_, known := l.records[nsName(name)]
 	began := m.begun[key]
 	operation, err := m.rt.Requeue(key)
-	if known != (err == nil) {
-		m.t.Fatalf("requeue %v: %v, known: %v", key, err, known)
+	if (known && !m.retired) != (err == nil) || known && m.retired && !errors.Is(err, ErrRetired) {
+		m.t.Fatalf("requeue %v: %v, known: %v, retired: %v", key, err, known, m.retired)
 	}
 	if err == nil {
 		m.orders[operation.ID] = operation.Record
@@ -222,6 +243,7 @@ func (m *model) joinOne() {
 
 func (m *model) hold() {
 	member, g := m.member(), rapid.SampledFrom([]Hold{HoldOwnership, HoldBreaker}).Draw(m.t, "hold")
+	m.told[member] = m.told[member] || g == HoldOwnership
 	if rapid.Bool().Draw(m.t, "close") {
 		m.shut[member] |= 1 << g
 		m.rt.Hold(member, g, "closed")
@@ -229,6 +251,20 @@ func (m *model) hold() {
 	}
 	m.shut[member] &^= 1 << g
 	m.rt.Release(member, g)
+}
+
+// retire has the replica stop, at times: nothing begins from then on, and no order is taken that could not run.
+func (m *model) retire() {
+	if rapid.IntRange(0, 7).Draw(m.t, "really") > 0 {
+		m.t.Skip("it continues")
+	}
+	m.retired = true
+	for _, member := range modelMembers {
+		if !m.told[member] {
+			m.shut[member] |= 1 << HoldOwnership
+		}
+	}
+	m.rt.Retire("this replica stops")
 }
 
 // detach gives a member up by force.
