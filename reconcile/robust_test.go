@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -64,6 +67,30 @@ func TestLargeIntegersInAStatusAreWrittenExactly(t *testing.T) {
 	if string(body) != want || err != nil {
 		t.Errorf("%s, %v; want %s", body, err, want)
 	}
+}
+
+func TestAnyIntegerInAStatusIsWrittenExactly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := &meter{}, &meter{}
+		before.Status.Bytes, after.Status.Bytes = rapid.Int64().Draw(t, "before"), rapid.Int64().Draw(t, "after")
+		body, err := statusPatch(before, before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := json.Marshal(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(body) > 0 {
+			if was, err = jsonpatch.MergePatch(was, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got meter
+		if err := json.Unmarshal(was, &got); err != nil || got.Status.Bytes != after.Status.Bytes {
+			t.Fatalf("%d, %v; want %d by %s", got.Status.Bytes, err, after.Status.Bytes, body)
+		}
+	})
 }
 
 // tidy has nothing to clean up.

@@ -42,6 +42,8 @@ func (r *reader) hear(t *rapid.T, all []Change[*corev1.ConfigMap]) {
 			delete(r.known, name)
 		case ChangeResynced:
 			r.behind, r.resyncs = false, r.resyncs+1
+		case ChangeDisengaged:
+			r.known = map[string]string{}
 		}
 	}
 }
