@@ -32,6 +32,24 @@ var roundTrips = map[string]struct {
 	"the budget is spent":         {http.MethodGet, fmt.Errorf("wrapped: %w", errBudget), false, func(n int) int { return n }},
 }
 
+// sendOnce sends a request that its caller may have given up.
+func sendOnce(t *rapid.T, through http.RoundTripper, method string, gaveUp bool) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if gaveUp {
+		cancel()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "https://member.test/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := through.RoundTrip(req)
+	if resp != nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
 // Whatever the order of outcomes: the breaker opens after a row of failures that say something about the member, requests are not
 // sent while it is open, and only a good probe closes it.
 func TestTheBreakerOpensForWhatTheMemberDoesNotAnswerOnly(t *testing.T) {
@@ -67,29 +85,18 @@ func TestTheBreakerOpensForWhatTheMemberDoesNotAnswerOnly(t *testing.T) {
 		}
 		for name, trip := range roundTrips {
 			actions[name] = func(t *rapid.T) {
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				if trip.gaveUp {
-					cancel()
+				for range rapid.IntRange(1, requestFailuresToOpen).Draw(t, "times") {
+					before, was := sent, open
+					outcome = trip.err
+					err := sendOnce(t, guarded, trip.method, trip.gaveUp)
+					if refused := errors.Is(err, ErrBreakerOpen); refused != was || refused == (sent > before) {
+						t.Fatalf("sent %d, error %v, open: %t", sent-before, err, was)
+					}
+					if !was {
+						row = trip.row(row)
+						open = row >= requestFailuresToOpen
+					}
 				}
-				req, err := http.NewRequestWithContext(ctx, trip.method, "https://member.test/", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				before := sent
-				outcome = trip.err
-				resp, err := guarded.RoundTrip(req)
-				if resp != nil {
-					_ = resp.Body.Close()
-				}
-				if refused := errors.Is(err, ErrBreakerOpen); refused != open || refused == (sent > before) {
-					t.Fatalf("sent %d, error %v, open: %t", sent-before, err, open)
-				}
-				if open {
-					return
-				}
-				row = trip.row(row)
-				open = row >= requestFailuresToOpen
 			}
 		}
 		t.Repeat(actions)
