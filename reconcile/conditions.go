@@ -45,7 +45,7 @@ const (
 	ReasonTerminal = "Terminal"
 	// ReasonDeleting: the object is being deleted, and is cleaned up first.
 	ReasonDeleting = "Deleting"
-	// ReasonOverdue: finalizing the object has taken longer than its deadline, and goes on.
+	// ReasonOverdue: finalizing the object has taken longer than its deadline, and continues.
 	ReasonOverdue = "CleanUpOverdue"
 	// ReasonPaused: a person paused the object.
 	ReasonPaused = "PausedByAnnotation"

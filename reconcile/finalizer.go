@@ -116,7 +116,7 @@ func (a *adapter[T]) overdue(req Request[T], end ending) ending {
 	switch {
 	case left <= 0:
 		end.overdue = fmt.Sprintf("cleaning up has taken longer than %s", a.finalizeDeadline)
-		req.Events.Warning(ReasonOverdue, "%s, and goes on", end.overdue)
+		req.Events.Warning(ReasonOverdue, "%s, and continues", end.overdue)
 	case end.result.verb == verbRequeueAfter:
 		end.result.after = min(end.result.after, left)
 	}
