@@ -37,7 +37,6 @@ var leftOut = map[string]string{
 	"docs/kind.md: kind delete":                                              needsKind,
 	"docs/kind.md: plimsoll register prod-eu --context kind-prod-eu --hub-context kind-hub --server https://prod-eu-control-plane:6443 --wait": waits,
 	"docs/kind.md: kubectl --context kind-prod-eu -n shop get pods":                                                                            byTheHub,
-	"docs/kind.md: plimsoll register self":                                                                                                     "not run: docs/operate.md registers the hub's own cluster, and that is run",
 	"docs/operate.md: plimsoll register prod-eu hub --hub-context hub --wait":                                                                  waits,
 	"docs/upgrade.md: plimsoll register prod-eu --context prod-eu --hub-context hub -n":                                                        "run by TestAnUpgradeThatWouldLoseMembersIsRefused",
 	"docs/operate.md: plimsoll clusters":                                                                                                       byTheHub,

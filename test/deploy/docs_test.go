@@ -127,7 +127,9 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.run("docs/kind.md")
 	d.get("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
 	d.get("prod-eu", &appsv1.Deployment{}, "shop", "web")
+	d.get("hub", &corev1.Secret{}, fleet.Registrations, "in-cluster")
 	d.shell("the end of docs/kind.md", "kubectl --context prod-eu delete namespace shop --wait && plimsoll unregister prod-eu --context prod-eu --hub-context hub && "+
+		"plimsoll unregister in-cluster --context hub --hub-context hub && "+
 		"helm uninstall plimsoll -n plimsoll-system && kubectl delete namespace plimsoll-system --wait")
 	d.awaitGone("prod-eu", &corev1.Namespace{}, Namespace)
 
