@@ -3,6 +3,7 @@ package leadership
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,26 +15,24 @@ import (
 // Whatever gets lost or late, whoever stops, freezes or dies, whatever the wall clocks say, and whatever a person does to the Lease
 // or to the store that it is in: a replica that may write is the only one, and what the others wrote has ended.
 func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
-	turns, stops, edits, restores, suspends, jumps := 0, 0, 0, 0, 0, 0
+	turns, stops, edits, restores, suspends, jumps, expired := 0, 0, 0, 0, 0, 0, 0
 	for seed := range uint64(120) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newLeaseModel(t, seed)
 			for range 20 * 60 * 10 { // ten minutes
-				time.Sleep(50 * time.Millisecond)
-				for i := range m.replicas {
-					m.write(i)
-				}
+				m.step()
 				if m.random.IntN(40) == 0 {
 					m.disturb()
 				}
 			}
 			turns, stops, edits = turns+m.turns, stops+m.stops, edits+m.edits
-			restores, suspends, jumps = restores+m.restores, suspends+m.suspends, jumps+m.jumps
+			restores, suspends, jumps, expired = restores+m.restores, suspends+m.suspends, jumps+m.jumps, expired+m.expired
 		})
 	}
-	if turns < 180 || stops < 60 || edits < 300 || restores < 200 || suspends < 200 || jumps < 200 {
+	if turns < 180 || stops < 60 || edits < 300 || restores < 200 || suspends < 200 || jumps < 200 || expired < 60 {
 		t.Errorf("ownership changed %d times, replicas stopped %d times, %d holders were written by hand, %d backups were restored, machines "+
-			"were suspended %d times and wall clocks were set %d times in all: this shows little", turns, stops, edits, restores, suspends, jumps)
+			"were suspended %d times, wall clocks were set %d times and %d permissions expired before their writes were sent: this shows little",
+			turns, stops, edits, restores, suspends, jumps, expired)
 	}
 }
 
@@ -44,7 +43,8 @@ type leaseModel struct {
 	random   *rand.Rand
 	server   *leaseServer
 	replicas []*replica
-	ends     []time.Time // of the last write of each
+	waiting  [][]permission // of writes that each has begun and not sent yet
+	ends     []time.Time    // of the last write of each
 	owner    int
 	started  int
 	turns    int
@@ -53,14 +53,22 @@ type leaseModel struct {
 	restores int // of the hub cluster's store
 	suspends int // of a replica's machine
 	jumps    int // of a replica's wall clock
+	expired  int // permissions, before their writes were sent
 	began    time.Time
 	history  []string
+}
+
+// permission is what a replica got for one write.
+type permission struct {
+	until time.Time // by the replica's clocks
+	ended func()
+	due   time.Time // when the write is sent, unless its replica is frozen then
 }
 
 func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
 	m := &leaseModel{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), server: &leaseServer{}, owner: -1, began: time.Now()}
 	const size = 3
-	m.replicas, m.ends = make([]*replica, size), make([]time.Time, size)
+	m.replicas, m.waiting, m.ends = make([]*replica, size), make([][]permission, size), make([]time.Time, size)
 	for i := range m.replicas {
 		m.start(i)
 		eventually(t, time.Second, "the first replica acts", m.replicas[0].acts) // the others know that they are not the first
@@ -71,6 +79,7 @@ func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
 // start has a new process take the place of replica i.
 func (m *leaseModel) start(i int) {
 	m.started++
+	m.waiting[i] = nil
 	began, cold := time.Now(), time.Duration(m.random.Int64N(int64(time.Minute)))
 	skew := time.Duration(m.random.IntN(3)-1) * 30 * time.Second
 	m.replicas[i] = newReplicaWith(m.t, m.server, m.started, func(l *Lease) {
@@ -84,37 +93,64 @@ func (m *leaseModel) start(i int) {
 	}
 }
 
-// write lets replica i begin a write if it may. It takes up to the margin.
+// step lets time pass, and every replica write that may.
+func (m *leaseModel) step() {
+	time.Sleep(50 * time.Millisecond)
+	for i := range m.replicas {
+		m.write(i)
+	}
+}
+
+// write lets replica i begin a write if it may, and send those that it began. Some are not sent at once: they wait for a processor, or
+// for the limit on requests, and meanwhile anything may happen.
 func (m *leaseModel) write(i int) {
 	r := m.replicas[i]
 	if r.wire.isFrozen() {
 		return
 	}
-	_, ended, err := r.BeginWrite("a")
-	if err != nil {
-		return
+	if until, ended, err := r.BeginWrite("a"); err == nil {
+		w := permission{until: until, ended: ended, due: time.Now()}
+		if m.random.IntN(8) == 0 {
+			w.due = w.due.Add(time.Duration(m.random.Int64N(int64(2 * time.Second))))
+		}
+		m.waiting[i] = append(m.waiting[i], w)
+	}
+	m.waiting[i] = slices.DeleteFunc(m.waiting[i], func(w permission) bool { return !time.Now().Before(w.due) && m.send(i, w) })
+}
+
+// send sends a write as the transport to members does: not after its permission, and with the rest of it as the time that the API server
+// may take, which may be all of it.
+func (m *leaseModel) send(i int, w permission) (gone bool) {
+	r := m.replicas[i]
+	now := r.now()
+	left := min(w.until.Sub(now), w.until.Round(0).Sub(now.Round(0)))
+	if left <= 0 {
+		m.expired++
+		w.ended()
+		return true
 	}
 	if i != m.owner {
 		m.note("replica %d writes", i)
 		m.turns, m.owner = m.turns+1, i
 	}
 	for j, end := range m.ends {
-		if left := time.Until(end); j != i && left > 0 {
+		if others := time.Until(end); j != i && others > 0 {
 			m.t.Fatalf("seed %d: after %s replica %d writes while a write of replica %d goes on for %s; what was done before:\n%s", m.seed,
-				time.Since(m.began), i, j, left, strings.Join(m.history, "\n"))
+				time.Since(m.began), i, j, others, strings.Join(m.history, "\n"))
 		}
 	}
-	took := testMargin
+	took := left
 	if m.random.IntN(2) == 0 {
-		took = time.Duration(m.random.Int64N(int64(testMargin)))
+		took = time.Duration(m.random.Int64N(int64(left)))
 	}
 	if end := time.Now().Add(took); end.After(m.ends[i]) {
 		m.ends[i] = end
 	}
 	r.wire.late.Go(func() {
 		time.Sleep(took)
-		ended()
+		w.ended()
 	})
+	return true
 }
 
 // disturb does something to one replica or to the Lease.
@@ -190,10 +226,7 @@ func (m *leaseModel) stop(i int) {
 			m.start(i)
 			return
 		default:
-			time.Sleep(50 * time.Millisecond)
-			for j := range m.replicas {
-				m.write(j)
-			}
+			m.step()
 		}
 	}
 	m.t.Fatalf("seed %d: replica %d does not stop", m.seed, i)
