@@ -26,8 +26,7 @@ const (
 // buildMetrics creates the endpoint for Prometheus. What metrics say of members goes only to whom the hub cluster allows it,
 // unless the configuration opens it to everybody.
 func (h *Hub) buildMetrics(context.Context) error {
-	gathered := prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}
-	scraped := scrapes(gathered)
+	scraped := scrapes(h.gathered())
 	if h.config.Metrics.Unauthenticated {
 		h.log.Warn("metrics are unauthenticated: everybody who reaches the address can read them", "address", h.listeners.metrics.Addr().String())
 		h.serveMetrics(scraped, func(server *http.Server) error { return server.Serve(h.listeners.metrics) })
@@ -51,6 +50,11 @@ func (h *Hub) buildMetrics(context.Context) error {
 		return server.ServeTLS(h.listeners.metrics, "", "")
 	})
 	return nil
+}
+
+// gathered are the hub's own series, and those of controller-runtime and client-go that are true of it.
+func (h *Hub) gathered() prometheus.Gatherer {
+	return prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}
 }
 
 // scrapes answers with what is gathered, a few at a time; others get 503.

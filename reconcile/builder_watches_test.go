@@ -155,3 +155,31 @@ func TestAControllersMarksAreOfItsAuthorsDomain(t *testing.T) {
 		}
 	}
 }
+
+// What a controller leaves in a member is found by its author's names, and by no others.
+func TestAControllerWritesUnderItsAuthorsDomain(t *testing.T) {
+	work := cleaner{
+		gadgets: func(ctx context.Context, req Request[*gadget]) (Result, error) {
+			made := &corev1.ConfigMap{Data: map[string]string{"size": "1"}}
+			made.Namespace, made.Name = "default", "made"
+			_, err := req.Apply(ctx, made)
+			return Done(), err
+		},
+		finalize: func(context.Context, Request[*gadget]) (FinalizeResult, error) { return CleanedUp(), nil },
+	}
+	inPlant(t, func(h *hub) *Builder[*gadget] {
+		return For[*gadget](h.Runtime, "c", work).Domain("example.com").Owns(kindOf(&corev1.ConfigMap{}))
+	}, func(t *testing.T, _ *hub, s *plant) {
+		s.create(newGadget("one"))
+		if g := mustRead[*gadget](s, "one"); !slices.Equal(g.Finalizers, []string{"example.com/c"}) {
+			t.Errorf("the finalizers are %v", g.Finalizers)
+		}
+		made := mustRead[*corev1.ConfigMap](s, "made")
+		if len(made.Annotations) != 1 || made.Annotations["applied.example.com/c"] == "" {
+			t.Errorf("the annotations are %v", made.Annotations)
+		}
+		if len(made.ManagedFields) != 1 || made.ManagedFields[0].Manager != "c.example.com" {
+			t.Errorf("the fields are managed by %v", made.ManagedFields)
+		}
+	})
+}

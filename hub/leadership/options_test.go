@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,5 +31,20 @@ func TestOptionsAreCompletedOrRefused(t *testing.T) {
 		if _, err := New(&rest.Config{}, options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", options, err, want)
 		}
+	}
+}
+
+func TestHandoversAreCountedWhereTheOptionsSay(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	options := Options{Namespace: "fleet", Name: "pages", Registerer: registry}
+	if _, err := New(&rest.Config{Host: "https://hub.example"}, options); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 2 || families[0].GetName() != "plimsoll_handover_seconds" || families[1].GetName() != "plimsoll_handovers_total" {
+		t.Errorf("registered are %v, %v", families, err)
+	}
+	if _, err := New(&rest.Config{Host: "https://hub.example"}, options); err == nil {
+		t.Error("a second Lease counts into the same series")
 	}
 }
