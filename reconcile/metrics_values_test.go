@@ -35,13 +35,16 @@ func inTurn() func() (Result, error) {
 func TestTheSeriesOfReconcilesCountHowTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, next := newHub(t, Options{Resync: -1}), inTurn()
-		c := launch(h, For(h.Runtime, "values", reconciler(func(context.Context, Request[*corev1.ConfigMap]) (Result, error) { return next() })))
+		c := launch(h, For(h.Runtime, "values", reconciler(func(context.Context, Request[*corev1.ConfigMap]) (Result, error) {
+			time.Sleep(2 * time.Second)
+			return next()
+		})))
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		time.Sleep(time.Hour) // all of the back-offs
 		for range 2 {
 			a.modify(configMap("one"))
-			synctest.Wait()
+			time.Sleep(time.Minute)
 		}
 		for outcome, want := range map[string]float64{"error": 3, "panic": 1, "requeue": 2, "terminal": 1, "done": 2} {
 			if n := h.value("plimsoll_reconcile_total", "controller=values", "member=a", "outcome="+outcome); n != want {
@@ -50,7 +53,7 @@ func TestTheSeriesOfReconcilesCountHowTheyEnd(t *testing.T) {
 		}
 		for name, want := range map[string]float64{
 			"plimsoll_reconcile_total": 9, "plimsoll_reconcile_errors_total": 5, "plimsoll_reconcile_panics_total": 1,
-			"plimsoll_queue_depth": 0, "plimsoll_reconciles_running": 0,
+			"plimsoll_reconcile_duration_seconds": 18, "plimsoll_queue_depth": 0, "plimsoll_reconciles_running": 0,
 		} {
 			if n := h.value(name, "member=a"); n != want {
 				t.Errorf("%s is %v, want %v", name, n, want)

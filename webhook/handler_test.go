@@ -13,10 +13,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -251,6 +253,21 @@ func TestWhatIsNotTheCreationOfAPodIsLetThroughUnplaced(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(h.counted(outcomeIgnored)).To(Equal(5.0))
+}
+
+func TestACallIsTimedFromItsHeadToItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		h := newHub(t, func(context.Context, string, *spot.PodRequest) spot.Placement {
+			time.Sleep(100 * time.Millisecond)
+			return inSpot
+		})
+		g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(Equal(spotPatch))
+		var took dto.Metric
+		g.Expect(h.Metrics.duration.WithLabelValues("eu").(prometheus.Metric).Write(&took)).To(Succeed())
+		g.Expect(took.GetHistogram().GetSampleCount()).To(BeEquivalentTo(1))
+		g.Expect(took.GetHistogram().GetSampleSum()).To(Equal(0.1))
+	})
 }
 
 func TestAPlacerThatHangsCostsAPlacementAndNoPod(t *testing.T) {

@@ -243,6 +243,21 @@ plimsoll_api_requests_total{code="Unauthenticated",method="/plimsoll.v1.ClusterS
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "plimsoll_api_requests_total"); err != nil {
 		t.Error(err)
 	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	timed := map[string]uint64{}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if family.GetName() == "plimsoll_api_request_duration_seconds" {
+				timed[series.GetLabel()[0].GetValue()] = series.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	if len(timed) != 1 || timed[plimsollv1.ClusterService_GetCluster_FullMethodName] != 4 {
+		t.Errorf("how long calls take is counted of %v", timed)
+	}
 	if _, err := New(func() Options { o := options(t); o.Registerer = registry; return o }()); err == nil {
 		t.Error("metrics were registered twice without an error")
 	}

@@ -185,6 +185,8 @@ func TestTheSeriesOfAFleetCountWhatIsWantedRunsAndIsReady(t *testing.T) {
 			"plimsoll_fleet_replicas/spot/a/ready":      2,
 			"plimsoll_fleet_replicas/on-demand/a/ready": 1,
 			"plimsoll_fleet_replicas/on-demand/b/ready": 1,
+			"plimsoll_fleet_members/a/Placed":           1,
+			"plimsoll_fleet_members/b/Moving":           1,
 			"plimsoll_fleet_moves_total/spot/up/a":      2,
 			"plimsoll_fleet_moves_total/on-demand/up/a": 1,
 		} {
