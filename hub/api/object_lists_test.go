@@ -115,22 +115,24 @@ func TestAMemberWhoseOwnerIsGoneIsNamedAndCostsNoOtherItsObjects(t *testing.T) {
 func TestControllersAreListedWithWhatTheyDo(t *testing.T) {
 	first, _ := ledgers(t)
 	s := serve(t, first, nil)
-	var found []string
-	for token, more := "", true; more; more = token != "" {
-		answer, err := s.objects().ListControllers(as(t, "admin"), &plimsollv1.ListControllersRequest{PageSize: 4, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range answer.GetControllers() {
-			found = append(found, c.GetCluster()+" "+c.GetName())
-			if c.GetObjects() != 4 || c.GetQueued() != 1 || c.GetHeld() != "a test" || c.GetKind() != "apps/v1 Deployment" {
-				t.Errorf("%v", c)
+	for _, size := range []int32{1, 3, 4} { // pages that end at a member, and within one
+		var found []string
+		for token, more := "", true; more; more = token != "" {
+			answer, err := s.objects().ListControllers(as(t, "admin"), &plimsollv1.ListControllersRequest{PageSize: size, PageToken: token})
+			if err != nil {
+				t.Fatal(err)
 			}
+			for _, c := range answer.GetControllers() {
+				found = append(found, c.GetCluster()+" "+c.GetName())
+				if c.GetObjects() != 4 || c.GetQueued() != 1 || c.GetHeld() != "a test" || c.GetKind() != "apps/v1 Deployment" {
+					t.Errorf("%v", c)
+				}
+			}
+			token = answer.GetNextPageToken()
 		}
-		token = answer.GetNextPageToken()
-	}
-	if want := []string{"dev fleet-config", "dev webapp", "prod fleet-config", "prod webapp", "test fleet-config", "test webapp"}; !slices.Equal(found, want) {
-		t.Errorf("%v, want %v", found, want)
+		if want := []string{"dev fleet-config", "dev webapp", "prod fleet-config", "prod webapp", "test fleet-config", "test webapp"}; !slices.Equal(found, want) {
+			t.Errorf("pages of %d: %v, want %v", size, found, want)
+		}
 	}
 	answer, body := s.call(t, http.MethodGet, "/v1/controllers?cluster=prod", "", bearing("admin"))
 	if answer.StatusCode != http.StatusOK || strings.Count(body, `"cluster"`) != 2 {

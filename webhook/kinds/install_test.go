@@ -57,14 +57,17 @@ func definitionScheme(g *WithT) *runtime.Scheme {
 	return scheme
 }
 
-// keep has the definition looked at once, and returns its state.
-func (d *definitionSite) keep(g *WithT) webhook.Installation {
+// keep has the definition of WebApps looked at once, and returns its state.
+func (d *definitionSite) keep(g *WithT) webhook.Installation { return d.look(g, webApps(d.Installer)) }
+
+// look is keep of any kind.
+func (d *definitionSite) look(g *WithT, kind *module.Resource) webhook.Installation {
 	there := &apiextensionsv1.CustomResourceDefinition{}
-	g.Expect(d.client.Get(context.Background(), client.ObjectKey{Name: crd.Name}, there)).To(Succeed())
+	g.Expect(d.client.Get(context.Background(), client.ObjectKey{Name: kind.Definition.Name()}, there)).To(Succeed())
 	_, _ = definitionKeeper{d.Installer}.Reconcile(context.Background(), reconcile.Request[*apiextensionsv1.CustomResourceDefinition]{
 		Member: "eu", Object: there, Client: d.client, Events: d.site,
 	})
-	return d.State(webApps(d.Installer), "eu")
+	return d.State(kind, "eu")
 }
 
 func TestADefinitionIsKeptUnlessItMustNotBe(t *testing.T) {

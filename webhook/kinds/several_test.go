@@ -87,6 +87,9 @@ func TestTheDefinitionsOfSeveralModulesAreKeptOneByOne(t *testing.T) {
 	ours, _, err := definitionKeeper{k}.ours(of, "eu")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ours.Spec.Conversion.Webhook).To(BeNil(), "nobody converts bundles")
+	definition := newDefinitionSite(t, of.Definition.New())
+	definition.Installer = k
+	g.Expect(definition.look(g, of).Reason).To(Equal(webhook.ReasonCurrent))
 
 	there := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	there.Name = webhook.ConfigurationName
