@@ -1,11 +1,15 @@
 package spot
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
@@ -96,5 +100,31 @@ func TestAPlanMadeBeforeItsWorkloadIsSeenIsShownOnceItIs(t *testing.T) {
 	s.follower.gone(d)
 	if n := len(s.follower.directory.plans); n != 0 {
 		t.Errorf("%d plans are kept of workloads that are gone", n)
+	}
+}
+
+// Three replicas run on spot, and belong on-demand.
+func TestTheSeriesOfAWorkloadSayWhatItsReconcileDid(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	d := deployment(3, "true", mixed("0"))
+	objects := []client.Object{namespace("true", nil), d, counted(3)}
+	for i := range 3 {
+		objects = append(objects, running(fmt.Sprintf("web-%d", i), fmt.Sprint(i), "node-spot"))
+	}
+	r := newReleases(t, func(o *Options) { o.Registerer = registry }, objects...)
+	r.round(t, d)
+	if len(r.evicted) != 1 {
+		t.Fatalf("evicted: %v", r.evicted)
+	}
+	for name, want := range map[string]map[string]float64{
+		"plimsoll_plan_seconds": {"": 1}, "plimsoll_moves_total": {testMember: 1}, "plimsoll_replacements_total": {},
+		"plimsoll_workload_replicas": {
+			"spot/wanted/Deployment/" + testMember + "/web/shop": 0, "spot/actual/Deployment/" + testMember + "/web/shop": 3,
+			"on-demand/wanted/Deployment/" + testMember + "/web/shop": 3, "on-demand/actual/Deployment/" + testMember + "/web/shop": 0,
+		},
+	} {
+		if got := spottest.Series(t, registry, name); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }
