@@ -75,3 +75,18 @@ func TestNothingIsRegisteredWhereOneOfSeveralCannotBe(t *testing.T) {
 		t.Errorf("%d requests were made", asked.Load())
 	}
 }
+
+// One context is enough where the hub is its own member, and it is found as pods of the cluster find it.
+func TestTheHubsOwnClusterIsRegisteredByOneContext(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	file := fleetFile(t, server, map[string]string{"hub": server.URL})
+	for line, name := range map[string]string{"": "in-cluster", "home": "home"} {
+		args := append([]string{"register", "--in-cluster", "--dry-run", "--kubeconfig", file, "--context", "hub"}, strings.Fields(line)...)
+		got := plimsoll(t, nil, args...)
+		if got.code != exitOK || strings.Count(got.out, "server: https://kubernetes.default.svc\n") != 1 || !strings.Contains(got.out, "  name: "+name+"\n") ||
+			strings.Contains(got.out, server.URL) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
