@@ -9,11 +9,15 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -36,6 +40,8 @@ func TestAHubWithAControllerOfSomebodyElse(t *testing.T) {
 	t.Run("metrics carry its name, and its own metric is beside them", func(t *testing.T) { moduleMetrics(t, s) })
 	t.Run("it writes nothing in the namespaces of the system", func(t *testing.T) { moduleConfined(t, s) })
 	t.Run("its finalizer cleans up", func(t *testing.T) { moduleFinalizes(t, s) })
+	t.Run("a kind of its own is kept current in the member, and the member asks about its objects", func(t *testing.T) { moduleKind(t, s) })
+	t.Run("and is reconciled in each of its versions", func(t *testing.T) { moduleKindReconciles(t, s) })
 }
 
 func newModuleSite(t *testing.T) *moduleSite {
@@ -89,7 +95,7 @@ func moduleRights(t *testing.T, s *moduleSite) {
 		cluster, err := s.api.Cluster(t.Context(), "eu")
 		return cluster.String(), err
 	}).WithTimeout(patience).Should(And(ContainSubstring("CLUSTER_STATE_DEGRADED"), ContainSubstring("configmaps (mirroring ConfigMaps)")))
-	s.register(t, "--writes", "configmaps")
+	s.register(t, "--writes", "configmaps,bundles.example.com", "--keeps", "bundles.example.com")
 	g.Expect(s.api.AwaitMembers(t.Context(), s.member)).To(Succeed())
 }
 
@@ -194,4 +200,72 @@ func moduleFinalizes(t *testing.T, s *moduleSite) {
 			return apierrors.IsNotFound(err)
 		}).WithTimeout(patience).Should(BeTrue())
 	}
+}
+
+// bundle is an object of the module's kind, which this program does not know.
+func bundle(version, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/" + version, "kind": "Bundle",
+		"metadata": map[string]any{"namespace": "platform", "name": name}, "spec": spec,
+	}}
+}
+
+// moduleKind has a person install the definition as an older hub had it, and the hub do the rest.
+func moduleKind(t *testing.T, s *moduleSite) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	member, err := client.New(s.member.Cluster.Config(), client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile("../module/bundle/crd.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	older, err := module.NewDefinition(text, 0)
+	g.Expect(err).NotTo(HaveOccurred())
+	definition := older.New()
+	g.Expect(member.Create(t.Context(), definition)).To(Succeed())
+	g.Eventually(func() (map[string]string, error) {
+		cluster, err := s.api.Cluster(t.Context(), "eu")
+		conditions := map[string]string{}
+		for _, c := range cluster.GetConditions() {
+			conditions[c.GetType()] = c.GetReason()
+		}
+		return conditions, err
+	}).WithTimeout(patience).Should(And(HaveKeyWithValue("Bundles", "Current"), HaveKeyWithValue("WebApps", "Missing")))
+	g.Expect(member.Get(t.Context(), client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+	g.Expect(definition.Annotations).To(HaveKeyWithValue(older.RevisionAnnotation(), "1"), "the hub brought it up to date")
+
+	bad := map[string]any{"sources": []any{"ours"}, "to": []any{"kube-system"}}
+	g.Eventually(func() error { return member.Create(t.Context(), bundle("v1", "bad", bad), client.DryRunAll) }).WithTimeout(patience).
+		Should(MatchError(ContainSubstring("spec.to[0]: Forbidden: is a namespace of the system")))
+}
+
+// moduleKindReconciles makes a Bundle in the older version, before what it needs.
+func moduleKindReconciles(t *testing.T, s *moduleSite) {
+	g := NewWithT(t)
+	member := s.member.Client()
+	made := bundle("v1alpha1", "roots", map[string]any{"sources": "ours,theirs", "to": "shop"})
+	g.Eventually(func() error { return member.Create(t.Context(), made.DeepCopy()) }).WithTimeout(patience).Should(Succeed())
+	stored := bundle("v1", "roots", nil)
+	g.Eventually(func(g Gomega) {
+		g.Expect(member.Get(t.Context(), client.ObjectKeyFromObject(made), stored)).To(Succeed())
+		sources, _, _ := unstructured.NestedStringSlice(stored.Object, "spec", "sources")
+		g.Expect(sources).To(Equal([]string{"ours", "theirs"}))
+		g.Expect(stored.GetLabels()).To(HaveKeyWithValue("example.com/team", "platform"))
+	}).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() (string, error) {
+		state, err := s.api.Objects.GetObjectState(t.Context(), &plimsollv1.GetObjectStateRequest{
+			Cluster: "eu", Controller: "bundle", Namespace: "platform", Name: "roots",
+		})
+		return state.GetObject().GetReason(), err
+	}).WithTimeout(patience).Should(ContainSubstring("waits for ConfigMap platform/ours"))
+	for _, name := range []string{"ours", "theirs"} {
+		source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name}, Data: map[string]string{"ca.crt": name + "\n"}}
+		g.Expect(member.Create(t.Context(), source)).To(Succeed())
+	}
+	g.Eventually(s.copied(t, "shop", "roots")).WithTimeout(patience).Should(Equal("ours\ntheirs\n"), "one module mirrors what the other made")
+	g.Eventually(func() (int64, error) {
+		err := member.Get(t.Context(), client.ObjectKeyFromObject(made), stored)
+		length, _, _ := unstructured.NestedInt64(stored.Object, "status", "bytes")
+		return length, err
+	}).WithTimeout(patience).Should(BeEquivalentTo(len("ours\ntheirs\n")))
 }

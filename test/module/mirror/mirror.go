@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +73,10 @@ func (r Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*corev1
 			source.Annotations = map[string]string{}
 		}
 		source.Annotations[CopiesAnnotation] = strconv.Itoa(len(wanted))
-	})
+	}, reconcile.Locked()) // the number is of the source as it was read
+	if apierrors.IsConflict(err) {
+		return reconcile.Requeue("the source changed meanwhile"), nil
+	}
 	if changed {
 		req.Log.Info("mirrored", "copies", len(wanted))
 	}

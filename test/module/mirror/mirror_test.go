@@ -1,9 +1,11 @@
 package mirror_test
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,7 @@ func source(annotations map[string]string) *corev1.ConfigMap {
 func TestASourceIsCopied(t *testing.T) {
 	const hold = "patch v1 ConfigMap platform/trust"
 	to := map[string]string{mirror.ToAnnotation: "shop, cart"}
+	conflict := apierrors.NewConflict(corev1.Resource("configmaps"), "trust", errors.New("it changed"))
 	copies := mirror.Desire(source(to))
 	if len(copies) != 2 || copies[0].Namespace != "shop" || copies[1].Namespace != "cart" || copies[0].Data["ca.crt"] != "root" {
 		t.Fatalf("copies: %+v", copies)
@@ -40,6 +43,14 @@ func TestASourceIsCopied(t *testing.T) {
 			Want: reconciletest.Want{
 				Writes:  []string{hold, "apply v1 ConfigMap shop/trust", "apply v1 ConfigMap cart/trust", hold},
 				Objects: []client.Object{copies[0], copies[1]},
+			},
+		},
+		reconciletest.Case{
+			Name: "and counted as it was read", Given: []client.Object{source(map[string]string{mirror.ToAnnotation: "shop"})},
+			Fail: []reconciletest.Failure{{Verb: "patch", Kind: "ConfigMap", Name: "trust", Nth: 2, Err: conflict}},
+			Want: reconciletest.Want{
+				Writes: []string{hold, "apply v1 ConfigMap shop/trust", hold + ": failed"},
+				Result: `Requeue "the source changed meanwhile"`,
 			},
 		},
 		reconciletest.Case{

@@ -33,19 +33,22 @@ func Module() hub.Module {
 	}
 }
 
-// Register adds the controller to a runtime. Of ConfigMaps only those with a role are cached, so memory follows what is
-// mirrored and not how many a member has.
-func Register(rt *reconcile.Runtime, config Config) (*reconcile.Controller, error) {
+// Kind is what is cached of ConfigMaps: those with a role, so memory follows what is mirrored and not how many a member has.
+func Kind() clusters.Kind {
 	hasRole, err := labels.NewRequirement(RoleLabel, selection.Exists, nil)
 	if err != nil {
-		return nil, err
+		panic(err) // the label is a constant
 	}
-	kind := clusters.Kind{Object: &corev1.ConfigMap{}, Labels: labels.NewSelector().Add(*hasRole)}
+	return clusters.Kind{Object: &corev1.ConfigMap{}, Labels: labels.NewSelector().Add(*hasRole)}
+}
+
+// Register adds the controller to a runtime.
+func Register(rt *reconcile.Runtime, config Config) (*reconcile.Controller, error) {
 	return reconcile.For(rt, ControllerName, Reconciler{config}).
-		Kind(kind).
+		Kind(Kind()).
 		Domain("mirror.example.com").
 		Predicate(func(_, now *corev1.ConfigMap) bool { return now.Labels[RoleLabel] == RoleSource }).
-		Watches(kind, sourceOf, reconcile.When(func(_, now client.Object) bool { return now.GetLabels()[RoleLabel] == RoleCopy })).
+		Watches(Kind(), sourceOf, reconcile.When(func(_, now client.Object) bool { return now.GetLabels()[RoleLabel] == RoleCopy })).
 		RateLimit(20, 100).
 		FinalizeDeadline(5 * time.Minute).
 		Register()
