@@ -154,7 +154,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 
 // copiedCost reports whether the deletion cost is part of an assignment: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	_, own := policy.OwnCost(plan.ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
+	own := policy.ParseCost(in.Annotations[policy.DeletionCost]).Own(plan.ParseSlot(in.Labels[p.slotKey]))
 	return own
 }
 

@@ -201,7 +201,7 @@ func TestAPodTellsItsFacts(t *testing.T) {
 	node := func(name string) (map[string]string, bool) {
 		return map[string]string{spottest.SteerKey: "on-demand"}, name == "known"
 	}
-	want := plan.Pod{Name: "web-1", UID: "u", Owner: "set", Version: 42, Slot: 12, Capacity: capacity.Spot, Reservation: "r", DeletionCost: "-12",
+	want := plan.Pod{Name: "web-1", UID: "u", Owner: "set", Version: 42, Slot: 12, Capacity: capacity.Spot, Reservation: "r", DeletionCost: policy.ParseCost("-12"),
 		Moved: true, Created: spottest.Epoch, UnreadySince: lost.Time}
 	if diff := cmp.Diff(want, plan.PodOf(spottest.DefaultKeys.OfPods(), pod, c.OfPod(pod, node))); diff != "" {
 		t.Error(diff)

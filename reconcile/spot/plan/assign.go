@@ -103,8 +103,8 @@ func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 // our making stays. A workload without a policy has no order in which to shrink.
 func (pl *planner) assignSlot(pod *Pod, slot int) {
 	s := Assignment{Pod: pod.UID, Name: pod.Name, Slot: slot}
-	cost, ours := policy.OwnCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && ((ours && cost != pl.mix.CostOf(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
+	has := pod.DeletionCost
+	if !pl.Ordinals && ((has.Own(pod.Slot) && has.Number() != pl.mix.CostOf(slot)) || (!has.IsSet() && pl.mix.Managed)) {
 		s.DeletionCost = pl.mix.Cost(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
@@ -120,10 +120,7 @@ func (pl *planner) noteCosts() {
 	own := 0
 	for i := range pl.owners {
 		for _, pod := range pl.owners[i].alive {
-			if pod.DeletionCost == "" {
-				continue
-			}
-			if _, ours := policy.OwnCost(pod.Slot, pod.DeletionCost); !ours {
+			if pod.DeletionCost.IsSet() && !pod.DeletionCost.Own(pod.Slot) {
 				own++
 			}
 		}

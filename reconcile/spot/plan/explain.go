@@ -91,14 +91,14 @@ const budgetPatience = time.Minute
 // noteProtection says what the floor and the mix may suffer from others.
 func (pl *planner) noteProtection() {
 	least := pl.floor.least
-	for i := range pl.owners {
-		o := &pl.owners[i]
-		for _, pod := range o.alive {
-			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == capacity.OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
-				pl.result.Unprotected = true
-			}
-		}
+	if least <= 0 || pl.BudgetsUnknown {
+		return
 	}
+	pl.result.Unprotected = slices.ContainsFunc(pl.owners, func(o ownerPods) bool {
+		return slices.ContainsFunc(o.alive, func(pod *Pod) bool {
+			return pod.Capacity == capacity.OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least)
+		})
+	})
 	if pl.result.Unprotected {
 		pl.note("%s", UnprotectedFloor(least))
 	}

@@ -37,7 +37,7 @@ func assigned(pods []plan.Pod, r *plan.Result) []plan.Pod {
 			if pods[i].UID == s.Pod {
 				pods[i].Slot = s.Slot
 				if s.DeletionCost != "" {
-					pods[i].DeletionCost = s.DeletionCost
+					pods[i].DeletionCost = policy.ParseCost(s.DeletionCost)
 				}
 			}
 		}
@@ -47,14 +47,8 @@ func assigned(pods []plan.Pod, r *plan.Result) []plan.Pod {
 
 // shrunk takes away what a ReplicaSet's controller does: of ready pods, those with the lowest deletion costs.
 func shrunk(pods []plan.Pod, n int) []plan.Pod {
-	cost := func(p plan.Pod) (c int) {
-		if _, err := fmt.Sscan(p.DeletionCost, &c); err != nil {
-			return 0
-		}
-		return c
-	}
 	pods = slices.Clone(pods)
-	slices.SortStableFunc(pods, func(a, b plan.Pod) int { return cost(b) - cost(a) })
+	slices.SortStableFunc(pods, func(a, b plan.Pod) int { return b.DeletionCost.Number() - a.DeletionCost.Number() })
 	return pods[:n]
 }
 
@@ -176,7 +170,7 @@ func TestAFleetPlacementComesBeforeEveryOtherValue(t *testing.T) {
 func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
 	pods := plantest.Replicas(6, mixUnder(splitOf(6, 4)))
 	for i := range pods {
-		pods[i].DeletionCost = ""
+		pods[i].DeletionCost = policy.NoCost
 	}
 	o := plantest.ObservedOf(pods, 6)
 	o.Ordinals = true

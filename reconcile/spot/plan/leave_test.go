@@ -138,7 +138,7 @@ func TestPodsAreAssignedSlotsOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 		for i := range o.Pods {
 			for _, s := range r.Assignments {
 				if s.Pod == o.Pods[i].UID {
-					o.Pods[i].Slot, o.Pods[i].DeletionCost = s.Slot, s.DeletionCost
+					o.Pods[i].Slot, o.Pods[i].DeletionCost = s.Slot, policy.ParseCost(s.DeletionCost)
 				}
 			}
 			o.Pods[i].Evicted = slices.Contains(plantest.Names(r.Evictions), o.Pods[i].Name)

@@ -34,7 +34,7 @@ func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
 // Enabled without a value: the predecessor's controller and webhook disagreed, and evicted forever.
 func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
-	pods[3].Slot, pods[3].DeletionCost = plan.NoSlot, ""
+	pods[3].Slot, pods[3].DeletionCost = plan.NoSlot, policy.NoCost
 	r := plan.Plan(plantest.ObservedOf(pods, 4), policy.Policy{}, plantest.DefaultSettings, spottest.Epoch)
 	want := []plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3}} // a slot, so that it is seen, and no order in which to go
 	if r.State != plan.StateUnmanaged || len(r.Evictions) > 0 || r.SpotActual != 2 || r.OnDemandActual != 2 {
@@ -226,7 +226,7 @@ func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
 
 func TestADuplicateSlotIsMendedByAnAssignmentAlone(t *testing.T) {
 	pods := plantest.Replicas(6, policy.Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
-	pods[3].Slot, pods[3].DeletionCost = 1, policy.Mix{}.Cost(1)
+	pods[3].Slot, pods[3].DeletionCost = 1, policy.ParseCost(policy.Mix{}.Cost(1))
 	r := plan.Plan(plantest.ObservedOf(pods, 6), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff([]plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Assignments); diff != "" || len(r.Evictions) > 0 {
 		t.Errorf("%+v %s", r, diff)
@@ -245,7 +245,7 @@ func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
 
 func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 	pods := plantest.Replicas(6, policy.Mix{Percent: 50, Managed: true})[:5]
-	pods[4].Slot, pods[4].DeletionCost = 2, policy.Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
+	pods[4].Slot, pods[4].DeletionCost = 2, policy.ParseCost(policy.Mix{}.Cost(2)) // two on slot 2; 4 and 5 are empty, 4 is promised
 	o := plantest.ObservedOf(pods, 6)
 	o.Owners[0].Accounting.Reserved = []plan.Reservation{{ID: "r", Slot: 4, Capacity: capacity.OnDemand, At: spottest.Epoch}}
 	for _, s := range plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch).Assignments {
@@ -257,8 +257,8 @@ func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 
 func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
-	pods[1].DeletionCost = "1000"
-	pods[2].Slot, pods[2].DeletionCost = plan.NoSlot, "7"
+	pods[1].DeletionCost = policy.ParseCost("1000")
+	pods[2].Slot, pods[2].DeletionCost = plan.NoSlot, policy.ParseCost("7")
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff([]plan.Assignment{{Pod: "2", Name: "web-2", Slot: 2}}, r.Assignments); diff != "" {
 		t.Error(diff)
@@ -270,7 +270,7 @@ func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
 
 func TestAMissingDeletionCostIsWritten(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
-	pods[3].DeletionCost = ""
+	pods[3].DeletionCost = policy.NoCost
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
 	if diff := cmp.Diff([]plan.Assignment{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Assignments); diff != "" {
 		t.Error(diff)
@@ -280,7 +280,7 @@ func TestAMissingDeletionCostIsWritten(t *testing.T) {
 func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
 	pods := plantest.Replicas(5, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
-		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i+3), ""
+		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i+3), policy.NoCost
 	}
 	pods[1].Slot = plan.NoSlot
 	o := plantest.ObservedOf(pods, 5)

@@ -44,6 +44,8 @@ type Pod struct {
 	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
 	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
 	DoNotDisrupt bool
+	// DeletionCost is the annotation's.
+	DeletionCost policy.Cost
 	// Slot that the pod's label names; NoSlot when it has none, or not a number.
 	Slot int
 	// Capacity of its node or, while no node has it yet, what its spec asks for.
@@ -53,12 +55,10 @@ type Pod struct {
 	// Released is set of a pod that has left its ReplicaSet; Owner is then the UID of that ReplicaSet. Pods that share it
 	// only read it.
 	Released *Released
-	UID      types.UID
 
+	UID types.UID
 	// Owner is the UID of the controller: a ReplicaSet or a StatefulSet.
 	Owner types.UID
-	// DeletionCost is the annotation as it is written; empty: none.
-	DeletionCost string
 	// GoneBy is when a pod that is being deleted should be gone; zero: it is not being deleted.
 	GoneBy time.Time
 	// Version is the resourceVersion as a number; 0 when it is none. Of two facts about a pod the higher version counts.
@@ -135,7 +135,7 @@ func (p *Pod) annotations(keys *policy.PodKeys, all map[string]string) (released
 		case keys.Reservation:
 			p.Reservation = value
 		case policy.DeletionCost:
-			p.DeletionCost = value
+			p.DeletionCost = policy.ParseCost(value)
 		case keys.Moved:
 			p.Moved = value == policy.MovedValue
 		case keys.Tried:

@@ -30,7 +30,7 @@ func TestReadingAPodAllocatesNothing(t *testing.T) {
 	if allocations := testing.AllocsPerRun(100, func() { read = plan.PodOf(ofPods, pod, capacity.Spot) }); allocations != 0 {
 		t.Errorf("%v allocations", allocations)
 	}
-	if read.Slot != 3 || read.Hash != "abc" || read.Reservation != "r" || !read.Moved || read.DeletionCost != "5" || read.DoNotDisrupt || read.Released != nil {
+	if read.Slot != 3 || read.Hash != "abc" || read.Reservation != "r" || !read.Moved || read.DeletionCost.Number() != 5 || read.DoNotDisrupt || read.Released != nil {
 		t.Errorf("read %+v", read)
 	}
 }
@@ -46,7 +46,7 @@ func TestTheFieldsThatPlansReadOfEveryPodShareACacheLine(t *testing.T) {
 		"Capacity":     unsafe.Offsetof(p.Capacity) + unsafe.Sizeof(p.Capacity),
 		"Interruption": unsafe.Offsetof(p.Interruption) + unsafe.Sizeof(p.Interruption),
 		"Released":     unsafe.Offsetof(p.Released) + unsafe.Sizeof(p.Released),
-		"UID":          unsafe.Offsetof(p.UID) + unsafe.Sizeof(p.UID),
+		"DeletionCost": unsafe.Offsetof(p.DeletionCost) + unsafe.Sizeof(p.DeletionCost),
 	} {
 		if end > line {
 			t.Errorf("Pod.%s ends at byte %d of the struct; the fields that plans read of every pod end within %d", name, end, line)

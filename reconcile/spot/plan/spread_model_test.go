@@ -50,7 +50,7 @@ func (w *zoneWorld) control() {
 		id := fmt.Sprint(w.made)
 		answer := acc.Reserve(slots.Ask{ID: id, Wanted: w.wanted, Mix: w.policy.Mix(), Final: true}, w.now)
 		w.pods = append(w.pods, &plan.Pod{Name: "web-" + id, UID: types.UID(id), Owner: spottest.OwnerUID, Version: uint64(w.made), Slot: answer.Slot, Capacity: answer.Capacity,
-			DeletionCost: w.policy.Mix().Cost(answer.Slot), Created: w.now, UnreadySince: w.now})
+			DeletionCost: policy.ParseCost(w.policy.Mix().Cost(answer.Slot)), Created: w.now, UnreadySince: w.now})
 	}
 }
 
@@ -92,7 +92,10 @@ func (w *zoneWorld) rest() plan.Result {
 		for _, assignment := range r.Assignments {
 			for _, pod := range w.pods {
 				if pod.UID == assignment.Pod {
-					pod.Slot, pod.DeletionCost = assignment.Slot, cmp.Or(assignment.DeletionCost, pod.DeletionCost)
+					pod.Slot = assignment.Slot
+					if assignment.DeletionCost != "" {
+						pod.DeletionCost = policy.ParseCost(assignment.DeletionCost)
+					}
 				}
 			}
 		}

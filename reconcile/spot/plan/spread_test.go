@@ -63,7 +63,7 @@ func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
 	}
 	for _, assignment := range r.Assignments {
 		at := slices.IndexFunc(pods, func(p plan.Pod) bool { return p.UID == assignment.Pod })
-		if pods[at].Slot, pods[at].DeletionCost = assignment.Slot, m.Cost(assignment.Slot); m.Of(assignment.Slot) != pods[at].Capacity {
+		if pods[at].Slot, pods[at].DeletionCost = assignment.Slot, policy.ParseCost(m.Cost(assignment.Slot)); m.Of(assignment.Slot) != pods[at].Capacity {
 			t.Errorf("pod %s of %s gets slot %d", assignment.Name, pods[at].Capacity, assignment.Slot)
 		}
 	}

@@ -189,7 +189,7 @@ func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
 	m := policy.Mix{Percent: 50, Floor: 3, Managed: true}
 	pods := plantest.Replicas(10, m)
 	for i := 5; i < 10; i++ { // these came while the webhook was away
-		pods[i].Slot, pods[i].DeletionCost, pods[i].Capacity, pods[i].Created = plan.NoSlot, "", capacity.Spot, spottest.Epoch.Add(-time.Minute)
+		pods[i].Slot, pods[i].DeletionCost, pods[i].Capacity, pods[i].Created = plan.NoSlot, policy.NoCost, capacity.Spot, spottest.Epoch.Add(-time.Minute)
 	}
 	slices.SortFunc(pods, func(a, b plan.Pod) int { return plantest.DeletedFirst(&a, &b) })
 	var left capacity.Tally
@@ -203,8 +203,8 @@ func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
 
 func TestCostsOfBeforeAndOfAnotherFloorAreWrittenAnew(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Floor: 3, Managed: true})
-	pods[0].DeletionCost, pods[1].DeletionCost = "0", "-1" // of a hub of before
-	pods[3].DeletionCost = policy.Mix{Floor: 4}.Cost(3)
+	pods[0].DeletionCost, pods[1].DeletionCost = policy.ParseCost("0"), policy.ParseCost("-1") // of a hub of before
+	pods[3].DeletionCost = policy.ParseCost(policy.Mix{Floor: 4}.Cost(3))
 	r := plan.Plan(plantest.ObservedOf(pods, 4), spottest.PolicyOf(50, 3), plantest.DefaultSettings, spottest.Epoch)
 	want := []plan.Assignment{{Pod: "0", Name: "web-0", Slot: 0, DeletionCost: "1000000"}, {Pod: "1", Name: "web-1", Slot: 1, DeletionCost: "999999"},
 		{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}
@@ -215,17 +215,17 @@ func TestCostsOfBeforeAndOfAnotherFloorAreWrittenAnew(t *testing.T) {
 
 func TestACostIsOursOnlyAsWeWriteIt(t *testing.T) {
 	for cost, want := range map[string]bool{"-7": true, "999993": true, "7": false, "-07": false, "+7": false, "": false, "-": false, "-8": false, "0": false, "1000000": false, "99999999999": false} {
-		if _, own := policy.OwnCost(7, cost); own != want {
+		if own := policy.ParseCost(cost).Own(7); own != want {
 			t.Errorf("%q: %v", cost, own)
 		}
 	}
-	if _, own := policy.OwnCost(0, "0"); !own {
+	if !policy.ParseCost("0").Own(0) {
 		t.Error("slot 0 without a floor")
 	}
-	if _, own := policy.OwnCost(0, "-0"); own {
+	if policy.ParseCost("-0").Own(0) {
 		t.Error("-0")
 	}
-	if _, own := policy.OwnCost(plan.NoSlot, "1"); own {
+	if policy.ParseCost("1").Own(plan.NoSlot) {
 		t.Error("a pod without a slot")
 	}
 }

@@ -213,7 +213,7 @@ func oneOfTheFloorIsYoung(o *plan.Observed) {
 func TestAStatefulSetLosesOneOrdinalOfTheFloorAtATimeAndNoneForAdvice(t *testing.T) {
 	pods := plantest.Replicas(3, policy.Mix{Managed: true})
 	for i := range pods {
-		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i), ""
+		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i), policy.NoCost
 	}
 	all := func(*plan.Pod) bool { return true }
 	o := plantest.ObservedOf(interrupted(pods, &plan.Interruption{Node: "n", Weight: plan.WeightAdvisory}, all), 3)

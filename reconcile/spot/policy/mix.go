@@ -3,10 +3,8 @@ package policy
 import (
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
@@ -113,17 +111,4 @@ func (m Mix) CostOf(slot int) int {
 		return floorCost - slot
 	}
 	return -slot
-}
-
-// OwnCost reads a deletion cost; false when it is none that we set with a slot. Any other was set by the user and stays.
-func OwnCost(slot int, text string) (cost int, own bool) {
-	digits, negative := strings.CutPrefix(text, "-")
-	cost, ok := phrase.Number(digits, floorCost)
-	if !ok || (digits[0] == '0' && text != "0") {
-		return 0, false
-	}
-	if negative {
-		cost = -cost
-	}
-	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
 }

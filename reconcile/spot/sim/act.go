@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // orphanPatience is how long after its release a pod is left alone whose workload is not known, as the shell has it.
@@ -40,7 +41,7 @@ func (h *Hub) reconcile(w *Workload) plan.Result {
 		} else {
 			p.Slot = s.Slot
 			if s.DeletionCost != "" {
-				p.DeletionCost = s.DeletionCost
+				p.DeletionCost = policy.ParseCost(s.DeletionCost)
 			}
 			h.write(p)
 		}

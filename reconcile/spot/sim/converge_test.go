@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // settledSteps returns a workload whose replicas are all ready where the policy before wants them, for long enough.
@@ -151,7 +152,7 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 		w.start(n)
 		spot := 0
 		for _, p := range w.active(w.sets[0]) {
-			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(plan.NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), ""
+			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(plan.NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), policy.NoCost
 			p.Capacity = rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 			if p.Capacity == capacity.Spot {
 				spot++

@@ -210,6 +210,6 @@ func (h *Hub) place(s *Set, p *Pod) {
 	case s.ordinals:
 		p.TriedUntil = h.droughts.Tried(p.Capacity, string(s.uid)+"/"+p.Name, time.Time{}, h.now) // the annotation that admission writes
 	case answer.Capacity != capacity.Unknown:
-		p.DeletionCost = ask.Mix.Cost(answer.Slot)
+		p.DeletionCost = policy.ParseCost(ask.Mix.Cost(answer.Slot))
 	}
 }

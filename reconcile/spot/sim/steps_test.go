@@ -126,8 +126,8 @@ func (w *steps) exact() error {
 	}
 	seen := map[int]bool{}
 	for _, p := range w.active(w.sets[0]) {
-		if p.Slot < 0 || p.Slot >= w.replicas || seen[p.Slot] || m.Of(p.Slot) != p.Capacity || p.DeletionCost != m.Cost(p.Slot) {
-			return fmt.Errorf("pod %s of %s has slot %d (a %s slot), cost %s", p.Name, p.Capacity, p.Slot, m.Of(p.Slot), p.DeletionCost)
+		if p.Slot < 0 || p.Slot >= w.replicas || seen[p.Slot] || m.Of(p.Slot) != p.Capacity || p.DeletionCost != policy.ParseCost(m.Cost(p.Slot)) {
+			return fmt.Errorf("pod %s of %s has slot %d (a %s slot), cost %d", p.Name, p.Capacity, p.Slot, m.Of(p.Slot), p.DeletionCost.Number())
 		}
 		seen[p.Slot] = true
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ func Replicas(n int, m policy.Mix) []plan.Pod {
 	for i := range pods {
 		pods[i] = plan.Pod{
 			Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint(i)), Owner: spottest.OwnerUID, Slot: i, Capacity: m.Of(i),
-			DeletionCost: m.Cost(i), Created: spottest.Epoch.Add(-time.Hour), UnreadySince: spottest.Epoch.Add(-time.Hour), Bound: true, Ready: true,
+			DeletionCost: policy.ParseCost(m.Cost(i)), Created: spottest.Epoch.Add(-time.Hour), UnreadySince: spottest.Epoch.Add(-time.Hour), Bound: true, Ready: true,
 		}
 	}
 	return pods
@@ -45,7 +44,7 @@ func Arrived(pods []plan.Pod, n int, capacityType capacity.Type) []plan.Pod {
 		at := spottest.Epoch.Add(-time.Minute)
 		pods = append(pods, plan.Pod{
 			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: spottest.OwnerUID, Slot: slot, Capacity: capacityType,
-			DeletionCost: policy.Mix{}.Cost(slot), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
+			DeletionCost: policy.ParseCost(policy.Mix{}.Cost(slot)), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
 		})
 		slot++
 	}
@@ -109,8 +108,7 @@ func ThreeZones(together bool) plan.Spread {
 // DeletedFirst is the order in which a ReplicaSet that shrinks takes pods away.
 func DeletedFirst(a, b *plan.Pod) int {
 	number := func(b bool) int { return map[bool]int{true: 1}[b] }
-	cost := func(p *plan.Pod) int { n, _ := strconv.Atoi(p.DeletionCost); return n }
-	return cmp.Or(number(a.Bound)-number(b.Bound), number(a.Ready)-number(b.Ready), cmp.Compare(cost(a), cost(b)), plan.ByAge(b, a))
+	return cmp.Or(number(a.Bound)-number(b.Bound), number(a.Ready)-number(b.Ready), cmp.Compare(a.DeletionCost.Number(), b.DeletionCost.Number()), plan.ByAge(b, a))
 }
 
 // Zoned puts replicas into zones, of which each letter is one.
