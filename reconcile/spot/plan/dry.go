@@ -103,8 +103,11 @@ func (o *ownerPods) probing(capacityType capacity.Type) bool {
 	return dry || (capacityType == capacity.Spot && o.SpotProbing) || (capacityType == capacity.OnDemand && o.OnDemandProbing)
 }
 
-// untried leaves out the replicas that were moved before and found no node.
+// untried leaves out the replicas that were moved before and found no node: ordinals, for other replacements have names of their own.
 func (pl *planner) untried(pods []*Pod) []*Pod {
+	if !pl.Ordinals {
+		return pods
+	}
 	return slices.DeleteFunc(pods, func(p *Pod) bool { return pl.now.Before(p.TriedUntil) })
 }
 
