@@ -115,7 +115,7 @@ func largeWorkload() plan.Observed {
 	observed := plan.Observed{Replicas: largeReplicas, Owners: []plan.Owner{owner}, Pods: make([]plan.Pod, largeReplicas)}
 	for i := range observed.Pods {
 		observed.Pods[i] = plan.Pod{Name: "large-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i)), Owner: owner.UID, Slot: i, Capacity: mix.Of(i),
-			DeletionCost: mix.Cost(i), Created: created, UnreadySince: created, Bound: true, Ready: true}
+			DeletionCost: policy.ParseCost(mix.Cost(i)), Created: created, UnreadySince: created, Bound: true, Ready: true}
 	}
 	return observed
 }
@@ -180,7 +180,7 @@ func largePod(keys policy.Keys, facts *plan.Pod, node string, version int) *core
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: facts.Name, UID: facts.UID, ResourceVersion: strconv.Itoa(version), CreationTimestamp: metav1.NewTime(facts.Created),
 			Labels:          map[string]string{keys.Slot(): strconv.Itoa(facts.Slot), plan.TemplateHash: "abc"},
-			Annotations:     map[string]string{policy.DeletionCost: facts.DeletionCost},
+			Annotations:     map[string]string{policy.DeletionCost: strconv.Itoa(facts.DeletionCost.Number())},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: spot.KindReplicaSet, Name: "large", UID: facts.Owner, Controller: new(true)}},
 		},
 		Spec:   corev1.PodSpec{NodeName: node},
