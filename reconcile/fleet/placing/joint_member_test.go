@@ -128,13 +128,10 @@ func truth(b bool) int {
 	return 0
 }
 
-func costOf(p *jointPod) int {
-	cost, err := strconv.Atoi(p.DeletionCost)
-	if err != nil {
-		return 0
-	}
-	return cost
-}
+func costOf(p *jointPod) int { return p.DeletionCost.Number() }
+
+// costFrom reads the annotation of a pod.
+func costFrom(text string) policy.Cost { return policy.ParseCost(text) }
 
 // create makes a pod, which spot placement gives its slot and type. Out of reach nobody does, and the pod goes on-demand.
 func (m *jointMember) create(name string) {
@@ -151,7 +148,7 @@ func (m *jointMember) create(name string) {
 		answer := m.slots.Reserve(ask, *m.now)
 		p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, string(p.UID), answer.Moved
 		if !m.ordinals {
-			p.DeletionCost = ask.Mix.Cost(answer.Slot)
+			p.DeletionCost = costFrom(ask.Mix.Cost(answer.Slot))
 		}
 	}
 	m.pods[p.UID] = p
@@ -337,7 +334,7 @@ func (m *jointMember) place() {
 		if p := m.pods[s.Pod]; p != nil {
 			p.Slot = s.Slot
 			if s.DeletionCost != "" {
-				p.DeletionCost = s.DeletionCost
+				p.DeletionCost = costFrom(s.DeletionCost)
 			}
 			m.write(p)
 		}
