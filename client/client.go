@@ -39,6 +39,9 @@ type Options struct {
 	Dial []grpc.DialOption
 }
 
+// maxAnswer is the largest answer that a hub gives, in bytes; gRPC's own limit is lower.
+const maxAnswer = 16 << 20
+
 // Client is a connection to a hub. Safe for concurrent use.
 type Client struct {
 	Clusters  plimsollv1.ClusterServiceClient
@@ -69,7 +72,7 @@ func New(o Options) (*Client, error) {
 	if o.Token != nil {
 		dial = append(dial, grpc.WithPerRPCCredentials(bearer{o.Token}))
 	}
-	dial = append(dial, o.Dial...)
+	dial = append(append(dial, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))), o.Dial...)
 	conn, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 
 // hub is a hub of two pages of failing keys.
 type hub struct {
+	plimsollv1.UnimplementedClusterServiceServer
 	plimsollv1.UnimplementedObjectServiceServer
 }
 
@@ -51,6 +53,11 @@ func (hub) ListObjects(ctx context.Context, request *plimsollv1.ListObjectsReque
 	}
 	key := &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "deployment-spot", Namespace: "shop", Name: name}
 	return &plimsollv1.ListObjectsResponse{Objects: []*plimsollv1.ObjectState{{Key: key, LastError: "conflict"}}, NextPageToken: next}, nil
+}
+
+// ListClusters answers with as much as a hub may.
+func (hub) ListClusters(context.Context, *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
+	return &plimsollv1.ListClustersResponse{Clusters: []*plimsollv1.Cluster{{Message: strings.Repeat("x", 15<<20)}}}, nil
 }
 
 func (hub) RequeueObject(context.Context, *plimsollv1.RequeueObjectRequest) (*plimsollv1.RequeueObjectResponse, error) {
@@ -81,6 +88,7 @@ func serve() (address string, ca []byte, stop func()) {
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert,
 	})))
+	plimsollv1.RegisterClusterServiceServer(server, hub{})
 	plimsollv1.RegisterObjectServiceServer(server, hub{})
 	go func() { _ = server.Serve(listener) }()
 	return listener.Addr().String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), server.Stop
@@ -133,6 +141,19 @@ func TestErrorsSayWhyAndWhenToTryAgain(t *testing.T) {
 	}
 	if _, ok := client.RetryAfter(errors.New("another")); ok || client.ReasonOf(nil) != "" {
 		t.Error("errors that say nothing are told to say something")
+	}
+}
+
+func TestTheLargestAnswerOfAHubIsTaken(t *testing.T) {
+	address, ca, stop := serve()
+	defer stop()
+	hub, err := client.New(client.Options{Address: address, CA: ca, Token: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hub.Close() }()
+	if _, err := hub.Clusters.ListClusters(t.Context(), &plimsollv1.ListClustersRequest{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -76,7 +76,8 @@ func (q *queue) giveUp(r *record) {
 	}
 	q.rt.timers.clear(r)
 	r.state, r.outcome, r.reason, r.nextTry, r.backoff = keyIdle, codeNotOurs, r.flow.member.detached, 0, false
-	r.attempts, r.lastErr = 0, ""
+	r.tried(0, 0)
+	r.lastErr = ""
 	r.setOverdue(false)
 	r.flow.member.touch()
 	if r.ordered {

@@ -116,6 +116,13 @@ func (c *calls) list() []string {
 
 func (c *calls) count() int { return len(c.list()) }
 
+// first is when the first call was.
+func (c *calls) first() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at[0]
+}
+
 // gaps are the times between calls.
 func (c *calls) gaps() []time.Duration {
 	c.mu.Lock()

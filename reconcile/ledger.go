@@ -52,8 +52,9 @@ type Record struct {
 	Key         Key
 	State       State
 	Priority    Priority
-	Reason      string // why it waits, is held or is left alone, or what it asked to be requeued for
-	Attempts    int    // consecutive tries that did not end in Done
+	Reason      string    // why it waits, is held or is left alone, or what it asked to be requeued for
+	Attempts    int       // consecutive tries that did not end in Done
+	Failing     time.Time // when the first of these ended; zero: there are none
 	LastOutcome Outcome
 	LastError   string
 	LastStarted time.Time

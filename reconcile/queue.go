@@ -291,7 +291,8 @@ func (q *queue) settle(run run) {
 	if run.orphan {
 		q.orphans--
 		if !r.flow.gone { // the member's next engagement wants it as well
-			r.attempts, r.outcome, r.lastErr = 0, codeNone, ""
+			r.tried(0, now)
+			r.outcome, r.lastErr = codeNone, ""
 			r.state = keyIdle
 			if r.flow.member.detached != "" {
 				q.giveUp(r)
@@ -306,7 +307,8 @@ func (q *queue) settle(run run) {
 		q.wait(r, now+int64(retry.First), "its engagement ends", true)
 		return
 	}
-	r.ended, r.outcome, r.attempts, r.lastErr, r.reason = now, v.outcome, v.attempts, v.err, v.reason
+	r.ended, r.outcome, r.lastErr, r.reason = now, v.outcome, v.err, v.reason
+	r.tried(v.attempts, now)
 	r.setOverdue(v.overdue)
 	r.flow.handle(r.key, v.asked)
 	r.runs++

@@ -25,6 +25,7 @@ type record struct {
 	queuedAt int64
 	started  int64
 	ended    int64
+	failing  int64 // when the first of attempts ended; 0 without any
 
 	heapIndex int32 // place in the timers, negative when absent
 	attempts  uint32
@@ -85,6 +86,16 @@ func newRecord(key types.NamespacedName, l *flow) *record {
 	return &record{key: key, flow: l, heapIndex: -1, again: priorities}
 }
 
+// tried notes how many tries in a row have failed by now.
+func (r *record) tried(attempts uint32, now int64) {
+	switch r.attempts = attempts; {
+	case attempts == 0:
+		r.failing = 0
+	case r.failing == 0:
+		r.failing = now
+	}
+}
+
 // setOverdue keeps the flow's count right.
 func (r *record) setOverdue(overdue bool) {
 	if r.overdue == overdue {
@@ -105,6 +116,7 @@ func (r *record) snapshot() Record {
 		Key:         Key{Controller: r.flow.queue.name, Member: r.flow.member.name, NamespacedName: r.key},
 		Priority:    r.priority,
 		Attempts:    int(r.attempts),
+		Failing:     rt.wall(r.failing),
 		LastOutcome: outcomes[r.outcome],
 		LastError:   r.lastErr,
 		LastStarted: rt.wall(r.started),

@@ -40,6 +40,9 @@ func TestErrorsBackOffWithGrowingDelays(t *testing.T) {
 					middle = min(2*middle, retry.Most)
 				}
 				r, _ := h.Lookup(keyOf("c", "a", "one"))
+				if !r.Failing.Equal(seen.first()) {
+					t.Errorf("failing since %v, want %v, when the first attempt ended", r.Failing, seen.first())
+				}
 				if r.State != StateWaiting || r.Attempts != seen.count() || r.NextTry.Before(time.Now()) || r.Reason == "" {
 					t.Errorf("record %+v after %d attempts", r, seen.count())
 				}
@@ -63,11 +66,14 @@ func TestAChangeEndsABackOffAndSuccessForgetsTheFailures(t *testing.T) {
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		time.Sleep(time.Minute)
+		if r, _ := h.Lookup(keyOf("c", "a", "one")); r.Failing.IsZero() {
+			t.Errorf("record %+v does not say since when it fails", r)
+		}
 		broken.Store(false)
 		a.modify(configMap("one"))
 		synctest.Wait() // no time passes
 		r, _ := h.Lookup(keyOf("c", "a", "one"))
-		if r.State != StateIdle || r.Attempts != 0 || r.LastError != "" || r.LastOutcome != OutcomeDone {
+		if r.State != StateIdle || r.Attempts != 0 || r.LastError != "" || r.LastOutcome != OutcomeDone || !r.Failing.IsZero() {
 			t.Errorf("record %+v, want it done without a trace of failures", r)
 		}
 		h.cancel()

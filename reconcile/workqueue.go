@@ -54,7 +54,7 @@ func (w workQueue) AddRateLimited(req mcreconcile.Request) {
 		return
 	}
 	r := w.recordOf(l, req.NamespacedName)
-	r.attempts++
+	r.tried(r.attempts+1, w.rt.now())
 	delay := w.pace.Backoff(r.attempts, rand.Float64()) //nolint:gosec // spreads load
 	w.wakeAt(r, w.rt.now()+int64(delay), retryReasons[codeError])
 }

@@ -70,6 +70,9 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 	if members.denied() {
 		return nil, "", denied(identityOf(ctx), l.needs)
 	}
+	if l.peers != nil { // what another replica asks for has to be there whole: it merges
+		fit(found)
+	}
 	query := l.query(l.cluster, l.callerOf(ctx))
 	switch {
 	case found.skipped != "":
@@ -84,6 +87,20 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 		next = lists.EncodePosition(l.place(found.items[len(found.items)-1]), query...)
 	}
 	return found, next, nil
+}
+
+// maxPageBytes is about how much a page may hold: clients of gRPC take 4 MiB, unless they are made to take more.
+const maxPageBytes = 3 << 20
+
+// fit ends a page where it gets too large, though not before its second item.
+func fit[T proto.Message](p *page[T]) {
+	size := 0
+	for i, item := range p.items {
+		if size += proto.Size(item); size > maxPageBytes && i > 0 {
+			p.items, p.more, p.reached, p.skipped = p.items[:i], true, nil, ""
+			return
+		}
+	}
 }
 
 // answersHere reports whether this replica answers for a member.

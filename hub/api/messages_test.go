@@ -109,14 +109,14 @@ func TestAnObjectIsShownWhole(t *testing.T) {
 	key.Namespace, key.Name = "shop", "db"
 	got := objectMessage(&reconcile.Record{
 		Key: key, State: reconcile.StateWaiting, Reason: "back-off", Attempts: 3, LastOutcome: reconcile.OutcomeTimeout, LastError: "deadline",
-		LastStarted: then, LastEnded: then, NextTry: then, Priority: reconcile.PriorityChanged,
+		LastStarted: then, LastEnded: then, NextTry: then, Priority: reconcile.PriorityChanged, Failing: then,
 	})
 	want := &plimsollv1.ObjectState{
 		Key:   &plimsollv1.ObjectKey{Cluster: "prod", Controller: "c", Namespace: "shop", Name: "db"},
 		State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, Reason: "back-off", Attempts: 3,
 		LastOutcome: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT, LastError: "deadline",
 		LastStartedAt: timestamppb.New(then), LastFinishedAt: timestamppb.New(then), NextTryAt: timestamppb.New(then),
-		Priority: plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_CHANGED,
+		Priority: plimsollv1.ReconcilePriority_RECONCILE_PRIORITY_CHANGED, FailingSince: timestamppb.New(then),
 	}
 	if diff := cmp.Diff(proto.Message(want), proto.Message(got), protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

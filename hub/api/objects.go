@@ -119,6 +119,7 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		State:          reconcileStates[record.State],
 		Reason:         record.Reason,
 		Attempts:       count(record.Attempts),
+		FailingSince:   moment(record.Failing),
 		LastOutcome:    outcomes[record.LastOutcome],
 		LastError:      record.LastError,
 		LastStartedAt:  moment(record.LastStarted),

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
 // services are those of a replica without a server, called by somebody with the given rights.
@@ -274,6 +276,41 @@ func TestAPageTokenWorksOnlyForTheListItWasMadeFor(t *testing.T) {
 	}
 	if _, err := s.clusters.ListClusters(t.Context(), &plimsollv1.ListClustersRequest{PageToken: token}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("for clusters: %v, want INVALID_ARGUMENT", err)
+	}
+}
+
+// Whoever has a client as it comes reads lists whose items are large: a page is shorter then, and nothing is missing.
+func TestAPageIsNoLargerThanClientsTake(t *testing.T) {
+	first, second := ledgers(t)
+	var all []string
+	for member, owner := range map[string]*replica{"dev": first, "prod": first, "test": second} {
+		for i := range 3 {
+			key := reconcile.Key{Member: member, Controller: "large"}
+			key.Namespace, key.Name = "shop", fmt.Sprintf("o%d", i)
+			owner.records[key] = reconcile.Record{Key: key, State: reconcile.StateIdle, Attempts: i, LastError: strings.Repeat("x", 1<<20)}
+			all = append(all, member+"/"+key.Name)
+		}
+	}
+	slices.Sort(all)
+	s := serve(t, first, func(o *Options) { o.OwnerTimeout = time.Minute })
+	for _, order := range []string{"", "attempts desc"} {
+		var listed []string
+		request := &plimsollv1.ListObjectsRequest{Controller: "large", PageSize: 500, OrderBy: order}
+		for {
+			answer, err := s.objects().ListObjects(as(t, "admin"), request)
+			if err != nil {
+				t.Fatalf("ordered by %q: %v", order, err)
+			}
+			for _, o := range answer.GetObjects() {
+				listed = append(listed, o.GetKey().GetCluster()+"/"+o.GetKey().GetName())
+			}
+			if request.PageToken = answer.GetNextPageToken(); request.PageToken == "" {
+				break
+			}
+		}
+		if slices.Sort(listed); !slices.Equal(listed, all) {
+			t.Errorf("ordered by %q: %v, want %v", order, listed, all)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -66,7 +67,7 @@ func fullName(token string) string { return "oidc:" + token + " Müller,\n" }
 func TestAnOrderOfManyIsItsCallersOnTheReplicaThatItIsPassedTo(t *testing.T) {
 	first, second := failing(t)
 	second.overTLS(t)
-	s := serve(t, first, func(o *Options) { o.Authenticator = spelled{o.Authenticator} })
+	s := serve(t, first, func(o *Options) { o.Authenticator, o.OwnerTimeout = spelled{o.Authenticator}, time.Minute })
 	callers := []string{"alice", "bob"}
 	request := &plimsollv1.RequeueMatchingRequest{Cluster: "test", Controller: "deployment-spot", Filter: "object.attempts > 1", PerSecond: 7, RequestId: "nightly"}
 	operations := map[string]string{}
@@ -74,10 +75,10 @@ func TestAnOrderOfManyIsItsCallersOnTheReplicaThatItIsPassedTo(t *testing.T) {
 		for _, verb := range []string{"requeue", "get"} {
 			s.give(fullName(caller), auth.Access{Verb: verb, Resource: "objects", Member: "test"})
 		}
-		for time := range 2 {
+		for n := range 2 {
 			answer, err := s.objects().RequeueMatching(as(t, caller), request)
-			if err != nil || len(answer.GetOperations()) != 1 || answer.GetNothingOrdered() != (time > 0) || time > 0 && answer.GetOperations()[0] != operations[caller] {
-				t.Fatalf("%s: time %d: %v, %v", caller, time, answer, err)
+			if err != nil || len(answer.GetOperations()) != 1 || answer.GetNothingOrdered() != (n > 0) || n > 0 && answer.GetOperations()[0] != operations[caller] {
+				t.Fatalf("%s: time %d: %v, %v", caller, n, answer, err)
 			}
 			operations[caller] = answer.GetOperations()[0]
 		}
@@ -149,7 +150,7 @@ func (s *served) auditedOnce(t *testing.T, callers []string) {
 func TestReceiptsOfOrdersThatArePassedOnArePushedOutForEachCaller(t *testing.T) {
 	first, second := failing(t)
 	second.overTLS(t)
-	s := serve(t, first, func(o *Options) { o.CallsPerSecond = -1 })
+	s := serve(t, first, func(o *Options) { o.CallsPerSecond, o.OwnerTimeout = -1, time.Minute })
 	order := func(who string) (id string) {
 		t.Helper()
 		for {

@@ -196,6 +196,46 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 	})
 }
 
+func TestAnOrderOfManyGoesAtFiftyASecondUnlessAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _ := failing(t)
+		s := first.ledgerService(t)
+		answer, err := s.RequeueMatching(t.Context(), &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Filter: "true"})
+		if err != nil || answer.GetMatched() != 5 {
+			t.Fatalf("%v, %v", answer, err)
+		}
+		for want := 1; want <= 5; want++ {
+			synctest.Wait()
+			if got := len(first.orders()); got != want {
+				t.Fatalf("%d orders after %d pauses, want %d", got, want-1, want)
+			}
+			time.Sleep(time.Second / 50)
+		}
+	})
+}
+
+// A retry is answered like the call before it also when nothing matches any more, which is what the call was for.
+func TestARetryIsAnsweredLikeTheCallBeforeItWhateverMatchesNow(t *testing.T) {
+	first, _ := failing(t)
+	s := serve(t, first, nil)
+	request := &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Filter: "object.attempts > 1", PerSecond: 1000, RequestId: "again"}
+	before, err := s.objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || before.GetMatched() != 3 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	batchesEnd(t, s, 1)
+	first.mu.Lock()
+	for key, record := range first.records {
+		record.Attempts = 0
+		first.records[key] = record
+	}
+	first.mu.Unlock()
+	again, err := s.objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || !again.GetNothingOrdered() || again.GetMatched() != 3 || !slices.Equal(again.GetOperations(), before.GetOperations()) {
+		t.Errorf("%v, %v, want the answer %v", again, err, before)
+	}
+}
+
 // ledgerService is the service of a replica, without a server before it.
 func (r *replica) ledgerService(t *testing.T) *objectService {
 	return newServices(&core{

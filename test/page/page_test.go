@@ -123,6 +123,7 @@ func TestAFailingKeyIsRequeuedAndItsOrderFollowed(t *testing.T) {
 	l.at("failing")
 	l.says("2 of 2 keys")
 	l.says("admission webhook denied the request")
+	l.says("14 min ago") // since when it fails
 	l.click(`button[aria-label="Requeue shop/cart of prod-eu"]`)
 	l.says("Pending")
 	l.Finish("prod-eu", "shop", "cart")

@@ -87,7 +87,7 @@ func (w *World) FailKey(member, namespace, name, message string, attempts int) {
 	now := time.Now()
 	w.records[member][key] = reconcile.Record{
 		Key: key, State: reconcile.StateWaiting, Priority: reconcile.PriorityChanged, Reason: "back-off", Attempts: attempts, LastOutcome: reconcile.OutcomeError,
-		LastError: message, LastStarted: now.Add(-time.Second), LastEnded: now, NextTry: now.Add(time.Minute), Runs: uint64(attempts),
+		LastError: message, Failing: now.Add(-14 * time.Minute), LastStarted: now.Add(-time.Second), LastEnded: now, NextTry: now.Add(time.Minute), Runs: uint64(attempts),
 	}
 }
 

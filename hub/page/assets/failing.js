@@ -14,7 +14,7 @@ const filters = {
 };
 
 const columns = [{ title: "Object", size: "minmax(0, 1.5fr)" }, { title: "Member", size: "minmax(0, 1fr)", wide: true }, { title: "Outcome", size: "6rem", wide: true },
-  { title: "Tries", size: "3.5rem", number: true, wide: true }, { title: "Error", size: "minmax(0, 2fr)", wide: true }, { title: "Ended", size: "6rem", wide: true },
+  { title: "Tries", size: "3.5rem", number: true, wide: true }, { title: "Since", size: "6rem", wide: true }, { title: "Error", size: "minmax(0, 2fr)", wide: true }, { title: "Ended", size: "6rem", wide: true },
   { title: "Next try", size: "6rem", wide: true }, { title: "Order", size: "minmax(9rem, 1.2fr)" }];
 
 function cells(object) {
@@ -22,7 +22,7 @@ function cells(object) {
   const name = key.namespace ? `${key.namespace}/${key.name}` : key.name;
   const why = object.lastError || object.reason;
   return [h("span", { class: "cut", title: `${name} ${key.controller}` }, name, h("small", null, ` ${key.controller}`)), h("a", { href: link("member", key.cluster), class: "cut" }, key.cluster),
-    outcome(object) || word(object.state, "RECONCILE_STATE_"), object.attempts, h("span", { class: "cut", title: why }, why || "–"),
+    outcome(object) || word(object.state, "RECONCILE_STATE_"), object.attempts, ago(object.failingSince), h("span", { class: "cut", title: why }, why || "–"),
     ago(object.lastFinishedAt), ago(object.nextTryAt), requeueButton(() => objectPath(key), `${name} of ${key.cluster}`)];
 }
 

@@ -431,7 +431,9 @@ type ObjectState struct {
 	// none. Kinds with a status of the framework repeat it there.
 	LastHandledRequest string `protobuf:"bytes,10,opt,name=last_handled_request,json=lastHandledRequest,proto3" json:"last_handled_request,omitempty"`
 	// Its priority in the queue, now or the last time.
-	Priority      ReconcilePriority `protobuf:"varint,12,opt,name=priority,proto3,enum=plimsoll.v1.ReconcilePriority" json:"priority,omitempty"`
+	Priority ReconcilePriority `protobuf:"varint,12,opt,name=priority,proto3,enum=plimsoll.v1.ReconcilePriority" json:"priority,omitempty"`
+	// When the first of the failed attempts that attempts counts ended; unset: attempts is 0.
+	FailingSince  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=failing_since,json=failingSince,proto3" json:"failing_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -543,6 +545,13 @@ func (x *ObjectState) GetPriority() ReconcilePriority {
 	return ReconcilePriority_RECONCILE_PRIORITY_UNSPECIFIED
 }
 
+func (x *ObjectState) GetFailingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailingSince
+	}
+	return nil
+}
+
 var File_plimsoll_v1_object_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_proto_rawDesc = "" +
@@ -563,7 +572,7 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\aobjects\x18\x04 \x01(\x05R\aobjects\x12\x16\n" +
 	"\x06queued\x18\x05 \x01(\x05R\x06queued\x12\x18\n" +
 	"\arunning\x18\x06 \x01(\x05R\arunning\x12\x12\n" +
-	"\x04held\x18\a \x01(\tR\x04held\"\xbf\x04\n" +
+	"\x04held\x18\a \x01(\tR\x04held\"\x80\x05\n" +
 	"\vObjectState\x12(\n" +
 	"\x03key\x18\x01 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.plimsoll.v1.ReconcileStateR\x05state\x12\x16\n" +
@@ -577,7 +586,8 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\vnext_try_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnextTryAt\x120\n" +
 	"\x14last_handled_request\x18\n" +
 	" \x01(\tR\x12lastHandledRequest\x12:\n" +
-	"\bpriority\x18\f \x01(\x0e2\x1e.plimsoll.v1.ReconcilePriorityR\bpriorityJ\x04\b\v\x10\fR\x04band*\x9a\x01\n" +
+	"\bpriority\x18\f \x01(\x0e2\x1e.plimsoll.v1.ReconcilePriorityR\bpriority\x12?\n" +
+	"\rfailing_since\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSinceJ\x04\b\v\x10\fR\x04band*\x9a\x01\n" +
 	"\x11ReconcilePriority\x12\"\n" +
 	"\x1eRECONCILE_PRIORITY_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aRECONCILE_PRIORITY_ORDERED\x10\x01\x12\x1e\n" +
@@ -636,11 +646,12 @@ var file_plimsoll_v1_object_proto_depIdxs = []int32{
 	6, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
 	6, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
 	0, // 6: plimsoll.v1.ObjectState.priority:type_name -> plimsoll.v1.ReconcilePriority
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // 7: plimsoll.v1.ObjectState.failing_since:type_name -> google.protobuf.Timestamp
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_proto_init() }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,6 +107,59 @@ func workloadsFrom(ctx context.Context, api *connection.Client, cluster, namespa
 		}
 	}
 	return names, nil
+}
+
+// completeNamespaces completes namespaces that have workloads.
+func completeNamespaces(conn *connection.Options) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
+			all, err := listWorkloads(ctx, api, &plimsollv1.ListWorkloadsRequest{PageSize: pageOf})
+			return namesOf(all.GetWorkloads(), (*plimsollv1.Workload).GetNamespace, start), err
+		})
+	}
+}
+
+// completeFleetNamespaces completes namespaces that have FleetPlacements.
+func completeFleetNamespaces(conn *connection.Options) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
+			all, err := listFleetPlacements(ctx, api, &plimsollv1.ListFleetPlacementsRequest{PageSize: pageOf})
+			return namesOf(all.GetPlacements(), (*plimsollv1.FleetPlacement).GetNamespace, start), err
+		})
+	}
+}
+
+// completeOperations completes operations that can be cancelled.
+func completeOperations(conn *connection.Options) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
+			all, err := listOperations(ctx, api, &plimsollv1.ListOperationsRequest{PageSize: pageOf, Filter: `operation.state == "PENDING" || operation.state == "RUNNING" && operation.filter != ""`})
+			return namesOf(all.GetOperations(), (*plimsollv1.Operation).GetId, start), err
+		})
+	}
+}
+
+// namesOf are the names of items that begin with start, each once, in order.
+func namesOf[T any](items []T, name func(T) string, start string) (names []string) {
+	for _, item := range items {
+		if n := name(item); strings.HasPrefix(n, start) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// completeNoFiles keeps the shell from completing names of files where a command takes none.
+func completeNoFiles(command *cobra.Command) {
+	if command.ValidArgsFunction == nil && command.Runnable() && command.Name() != replayName {
+		command.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, flag := range []string{"filter", "order-by", "request-id", "service-account", "server", "token"} {
+		if _, has := command.GetFlagCompletionFunc(flag); !has && command.Flags().Lookup(flag) != nil {
+			complete(command, flag, cobra.NoFileCompletions)
+		}
+	}
 }
 
 // completeControllers completes names of controllers.

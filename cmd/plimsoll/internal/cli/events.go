@@ -55,6 +55,7 @@ clusters, and requeues. The replica that owns a cluster keeps its events in memo
 	flags.StringVar(&only.Cluster, "cluster", "", "only events of this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only events about workloads and objects in this namespace")
 	allNamespaces(command, "events", &only.Namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/plimsoll-dev/plimsoll/client"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
@@ -95,7 +97,15 @@ func judgeStatus(answer *status.Status, hint string) (int, string, string) {
 	case codes.InvalidArgument:
 		return exitUsage, text, hint
 	}
-	return exitFailed, text, hint
+	return exitFailed, text, cmp.Or(hint, retryHint(answer))
+}
+
+// retryHint says when to try again, if the API does.
+func retryHint(answer *status.Status) string {
+	if delay, ok := client.RetryAfter(answer.Err()); ok {
+		return "try again in " + duration.HumanDuration(delay)
+	}
+	return ""
 }
 
 // transportHint says what is probably behind an error of the connection to the API. Answers of the API itself give nothing.

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -84,6 +86,19 @@ func TestEachErrorOfTheAPIHasItsExitCodeAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// A member that does not answer, and a limit that is reached, come with a time.
+func TestAnErrorThatSaysWhenToTryAgainIsShownWithThat(t *testing.T) {
+	h := startHub(t)
+	refused, err := status.New(codes.FailedPrecondition, "the member does not answer").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(10 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.fail = refused.Err()
+	if got := h.run(t, "clusters"); got.code != exitFailed || got.err != "error: the member does not answer\nhint: try again in 10s\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestConnectionsThatFailSayWhy(t *testing.T) {
 	h := startHub(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,6 +122,7 @@ func TestConnectionsThatFailSayWhy(t *testing.T) {
 	}{
 		"nobody listens":        {[]string{"--api", closed.Addr().String(), "--insecure-plaintext"}, exitUnavailable, "is the address right"},
 		"nobody answers":        {[]string{"--api", silent.Addr().String(), "--insecure-plaintext", "--timeout", "50ms"}, exitUnavailable, "does not answer in time"},
+		"kubectl's own name":    {[]string{"--api", silent.Addr().String(), "--insecure-plaintext", "--request-timeout", "50ms"}, exitUnavailable, "does not answer in time"},
 		"TLS to plaintext":      {[]string{"--api", h.address}, exitUnavailable, "--insecure-plaintext"},
 		"plaintext to others":   {[]string{"--api", "hub.example:9090", "--insecure-plaintext"}, exitFailed, "not on this machine"},
 		"plaintext to a name":   {[]string{"--api", "localhost.example:9090", "--insecure-plaintext"}, exitFailed, "not on this machine"},
@@ -123,6 +139,12 @@ func TestConnectionsThatFailSayWhy(t *testing.T) {
 		if got.code != c.code || !strings.Contains(got.err, c.want) {
 			t.Errorf("%s: %+v, want exit code %d and %q", name, got, c.code, c.want)
 		}
+	}
+}
+
+func TestATimeoutOfZeroIsNone(t *testing.T) {
+	if got := startHub(t).run(t, "clusters", "--timeout", "0"); got.code != exitOK {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -51,6 +51,7 @@ where it is. Or explain a FleetPlacement: why its replicas are in each cluster a
 		},
 	}
 	workloadNamespace(command, &namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	return command

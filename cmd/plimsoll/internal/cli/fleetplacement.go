@@ -93,6 +93,7 @@ func fleetPlacementCommand(env Environment) *cobra.Command {
 		},
 	}
 	fleetPlacementNamespace(command, &namespace)
+	complete(command, "namespace", completeFleetNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	return command

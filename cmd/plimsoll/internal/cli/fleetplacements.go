@@ -57,6 +57,7 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 	flags := command.Flags()
 	flags.StringVarP(&namespace, "namespace", "n", "", "only FleetPlacements of this namespace of the hub cluster")
 	allNamespaces(command, "FleetPlacements", &namespace)
+	complete(command, "namespace", completeFleetNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `placement.ready < placement.policy.replicas`)

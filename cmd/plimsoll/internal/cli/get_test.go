@@ -143,12 +143,20 @@ func TestNamesAreCompletedFromTheHub(t *testing.T) {
 		"get objects --controller fleet":  "fleet-config",
 		"describe cluster prod":           "prod-eu",
 		"get clusters -o j":               "json",
+		"get workloads -n d":              "data\n:4",
+		"get objects -n s":                "shop\n:4",
+		"requeue -n s":                    "shop\n:4",
+		"cancel w":                        "w.prod-eu.1\n:4",
+		"what-if a b --strategy r":        "release\n:4",
+		"get clusters --filter ":          ":4",
+		"top ":                            ":4",
+		"replay ":                         ":0",
 		"pause workload --context nobody": ":4",
 	} {
 		words := strings.Split(args, " ")
 		if flags := []string{"--insecure-plaintext"}; words[0] == "get" || words[0] == "describe" {
 			words = slices.Insert(words, 2, flags...)
-		} else if words[0] == "explain" {
+		} else if words[0] == "explain" || words[0] == "requeue" || words[0] == "cancel" {
 			words = slices.Insert(words, 1, flags...)
 		}
 		got := plimsoll(t, map[string]string{"PLIMSOLL_TOKEN": canary, "PLIMSOLL_API": h.address}, append([]string{"__complete"}, words...)...)

@@ -26,7 +26,10 @@ func objectsCommand(env Environment) *cobra.Command {
   plimsoll get objects --cluster prod-eu --controller webapp
 
   # List what fails, what was tried most often first
-  plimsoll get objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'`,
+  plimsoll get objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'
+
+  # List what has been failing for more than an hour, the longest first
+  plimsoll get objects --filter 'object.attempts > 0 && now - object.failing_since > duration("1h")' --order-by failing_since`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.Open(c.Context())
@@ -56,6 +59,7 @@ func objectsCommand(env Environment) *cobra.Command {
 	complete(command, "controller", completeControllers(conn))
 	flags.StringVarP(&filter.Namespace, "namespace", "n", "", "only objects of this namespace")
 	allNamespaces(command, "objects", &filter.Namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `object.last_outcome == "ERROR" && object.attempts > 3`)
@@ -112,7 +116,7 @@ func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResp
 		fmt.Fprintln(env.Err, "No objects found, or none that you may see.")
 		return nil
 	}
-	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON"}, "STARTED", "TOOK", "PRIORITY")...)
+	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "FAILING", "NEXT", "REASON"}, "STARTED", "TOOK", "PRIORITY")...)
 	for _, o := range all.GetObjects() {
 		key, next, reason := o.GetKey(), none, o.GetLastError()
 		if at := o.GetNextTryAt(); at != nil {
@@ -125,7 +129,8 @@ func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResp
 		if o.GetLastOutcome() != plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_UNSPECIFIED {
 			last = word(o.GetLastOutcome(), "RECONCILE_OUTCOME_")
 		}
-		row := []string{key.GetCluster(), key.GetController(), keyName(key), word(o.GetState(), "RECONCILE_STATE_"), last, fmt.Sprint(o.GetAttempts()), next, reason}
+		row := []string{key.GetCluster(), key.GetController(), keyName(key), word(o.GetState(), "RECONCILE_STATE_"), last, fmt.Sprint(o.GetAttempts()),
+			age(o.GetFailingSince(), env.Now()), next, reason}
 		took := none
 		if d, ok := tookOf(o); ok {
 			took = d.String()

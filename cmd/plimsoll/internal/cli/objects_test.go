@@ -39,7 +39,7 @@ func (h *hub) ListObjects(_ context.Context, request *plimsollv1.ListObjectsRequ
 		{
 			Key:   &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "fleet-config", Namespace: "shop", Name: "limits"},
 			State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, LastOutcome: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_ERROR,
-			Attempts: 6, LastError: "no source", Reason: "backing off after an error", NextTryAt: timestamppb.New(now.Add(32 * time.Second)),
+			Attempts: 6, FailingSince: timestamppb.New(now.Add(-14 * time.Minute)), LastError: "no source", Reason: "backing off after an error", NextTryAt: timestamppb.New(now.Add(32 * time.Second)),
 		},
 		{
 			Key:   &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "fleet-config", Name: "whole"},

@@ -51,6 +51,7 @@ func operationsCommand(env Environment) *cobra.Command {
 	flags.StringVar(&only.Cluster, "cluster", "", "only requeues in this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only requeues of objects in this namespace")
 	allNamespaces(command, "requeues", &only.Namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	complete(command, "cluster", completeClusters(conn))
 	conn.AddFlags(command)
 	out.flags(command)
@@ -128,6 +129,7 @@ reconciled anyway.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: completeOperations(conn),
 		RunE: func(c *cobra.Command, args []string) error {
 			api, err := conn.Open(c.Context())
 			if err != nil {

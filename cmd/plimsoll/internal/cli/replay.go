@@ -20,10 +20,13 @@ type replaying struct {
 	prices        bool
 }
 
+// replayName is the command that takes files.
+const replayName = "replay"
+
 func replayCommand(env Environment) *cobra.Command {
 	r := replaying{env: env, setting: replay.Setting{Refusal: 10}}
 	command := &cobra.Command{
-		Use:   "replay {FOLDER | FILE}...",
+		Use:   replayName + " {FOLDER | FILE}...",
 		Short: "Replay recorded spot capacity under fleet placement and other policies",
 		Long: `Replay recorded spot capacity with the plan of FleetPlacements and with other policies. For each it prints how much of the time all replicas
 were ready, and their cost. The input is the ConfigMap with the history that a hub records (fleet.history.configMap in its configuration), as

@@ -70,6 +70,7 @@ func (r *requeueing) flags(command *cobra.Command) {
 	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "namespace of the workload or object; with --filter: only objects of this namespace")
 	complete(command, "cluster", completeClusters(r.conn))
 	complete(command, "controller", completeControllers(r.conn))
+	complete(command, "namespace", completeNamespaces(r.conn))
 	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a cluster are requeued per second; 0: 50")
 	flags.BoolVar(&matching.Force, "force", false, "requeue also in clusters that do not answer; the reconcile runs as soon as they do")
 	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: an ID of this requeue; repeating it with the same ID requeues nothing twice")

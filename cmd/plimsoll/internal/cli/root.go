@@ -66,6 +66,7 @@ one. Member commands use your kubeconfigs and need no running hub.`,
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(shortForms(env)...)
+	eachCommand(root, completeNoFiles)
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		asPlugin(root)
 	}

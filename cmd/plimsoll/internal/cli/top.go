@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
@@ -59,24 +62,45 @@ last minute with their median and maximum duration.`,
 	return command
 }
 
-// topLive refreshes until it is interrupted. A terminal is cleared each time; anything else gets one table after the other.
+// topLive refreshes until it is interrupted. A terminal is cleared each time, when there is something new to show; anything else gets one table
+// after the other. Once something was shown, a hub that does not answer for a while ends nothing.
 func topLive(ctx context.Context, api *connection.Client, env Environment, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for {
-		if file, ok := env.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-			fmt.Fprint(env.Out, "\x1b[H\x1b[2J")
-		}
-		if err := top(ctx, api, env); err != nil {
+	for began := false; ; {
+		var shown, warned bytes.Buffer
+		err := top(ctx, api, Environment{Out: &shown, Err: &warned, Getenv: env.Getenv, Now: env.Now})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !(began && isTransient(err)):
 			return err
+		case err != nil:
+			_, text, _ := judge(err)
+			fmt.Fprintf(env.Err, "warning: %s\n", text)
+		default:
+			began = true
+			if file, ok := env.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+				fmt.Fprint(env.Out, "\x1b[H\x1b[2J")
+			}
+			fmt.Fprintln(env.Out, shown.String())
+			fmt.Fprint(env.Err, warned.String())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			fmt.Fprintln(env.Out)
 		}
 	}
+}
+
+// isTransient reports whether an error may be gone the next time.
+func isTransient(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted:
+		return true
+	}
+	return false
 }
 
 func top(ctx context.Context, api *connection.Client, env Environment) error {
@@ -92,8 +116,24 @@ func top(ctx context.Context, api *connection.Client, env Environment) error {
 	if err != nil {
 		return err
 	}
-	warn(env.Err, members.GetUnreachable())
+	warn(env.Err, unreachableOf(members, controllers, objects))
 	return loadTable(env.Out, loads(members.GetClusters(), controllers.GetControllers(), objects.GetObjects(), env.Now()))
+}
+
+// unreachableOf are the members that some of the answers lack, each once.
+func unreachableOf(answers ...interface {
+	GetUnreachable() []*plimsollv1.UnreachableMember
+}) (missing []*plimsollv1.UnreachableMember) {
+	named := map[string]bool{}
+	for _, answer := range answers {
+		for _, u := range answer.GetUnreachable() {
+			if !named[u.GetMember()] {
+				named[u.GetMember()] = true
+				missing = append(missing, u)
+			}
+		}
+	}
+	return missing
 }
 
 // load is what the controllers have to do in one member.

@@ -56,7 +56,9 @@ Values without a flag stay as they are.` + workloadLong,
 		},
 	}
 	workloadNamespace(command, &namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	supposed.flags(command.Flags())
+	complete(command, "strategy", cobra.FixedCompletions([]cobra.Completion{"evict", "release"}, cobra.ShellCompDirectiveNoFileComp))
 	overFleet.flags(command.Flags())
 	conn.AddFlags(command)
 	out.flags(command)

@@ -39,6 +39,7 @@ func workloadCommand(env Environment) *cobra.Command {
 		},
 	}
 	workloadNamespace(command, &namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	return command

@@ -58,6 +58,7 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 	complete(command, "cluster", completeClusters(conn))
 	flags.StringVarP(&namespace, "namespace", "n", "", "only workloads of this namespace")
 	allNamespaces(command, "workloads", &namespace)
+	complete(command, "namespace", completeNamespaces(conn))
 	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `workload.placement.spot_actual < workload.placement.spot_wanted`)

@@ -59,7 +59,7 @@ func (c *Options) AddFlags(command *cobra.Command) {
 	flags.StringVar(&c.caFile, "ca-file", "", "PEM file with the CA of the API's certificate, also --certificate-authority (PLIMSOLL_CA_FILE; default: what the hub publishes, else those the system trusts)")
 	flags.StringVar(&c.serverName, "tls-server-name", "", "name in the API's certificate, if it is reached under another one")
 	flags.BoolVar(&c.plaintext, "insecure-plaintext", false, "connect without TLS; to this machine only")
-	flags.DurationVar(&c.timeout, "timeout", c.timeout, "timeout of each call")
+	flags.DurationVar(&c.timeout, "timeout", c.timeout, "timeout of each call, also --request-timeout; 0: none")
 	c.AddNamespaceFlag(flags)
 	c.Hub.AddFlags(command)
 	c.token.flags(flags)
@@ -130,7 +130,7 @@ func (c *Options) find(ctx context.Context) (hubapi.Endpoint, *hubapi.Cluster, e
 	if err != nil {
 		return hubapi.Endpoint{}, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := within(ctx, c.timeout, 0)
 	defer cancel()
 	at, err := cluster.Find(ctx)
 	if err != nil {
@@ -211,7 +211,15 @@ func systemRoots() *x509.CertPool {
 // CallContext is the context of one call: with the token, and with the timeout of the flags, to which more is added, the time that the hub
 // was asked to wait.
 func (c *Client) CallContext(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.WithToken(ctx), c.timeout+more)
+	return within(c.WithToken(ctx), c.timeout, more)
+}
+
+// within is ctx with a timeout, to which more is added; 0: without one, as with kubectl.
+func within(ctx context.Context, timeout, more time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout+more)
 }
 
 // EachPage calls read for each page of a list, with a [Client.CallContext] of its own and the token of the page, "" for the first. read

@@ -43,6 +43,8 @@ func otherNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = "server"
 	case "certificate-authority":
 		name = "ca-file"
+	case "request-timeout":
+		name = "timeout"
 	}
 	return pflag.NormalizedName(name)
 }
