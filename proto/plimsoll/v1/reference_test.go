@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -163,6 +166,32 @@ func TestTheReference(t *testing.T) {
 		}
 	}
 	holds(t, "../../../docs/api-reference.md", page.Bytes())
+}
+
+// TestTheGuideNamesEveryCall: its table says which right a call needs, which the reference does not.
+func TestTheGuideNamesEveryCall(t *testing.T) {
+	guide, err := os.ReadFile("../../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, calls, _ := strings.Cut(string(guide), "\n## Calls\n")
+	calls, _, _ = strings.Cut(calls, "\n## ")
+	found := 0
+	protoregistry.GlobalFiles.RangeFilesByPackage(plimsollv1.File_plimsoll_v1_common_proto.Package(), func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				found++
+				if name := string(methods.Get(j).Name()); !strings.Contains(calls, name+"`") {
+					t.Errorf("docs/api.md does not name %s", name)
+				}
+			}
+		}
+		return true
+	})
+	if found == 0 {
+		t.Error("no call was found")
+	}
 }
 
 // answerOf names what a call answers with: a message, or a stream of them.

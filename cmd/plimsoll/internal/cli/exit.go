@@ -96,6 +96,8 @@ func judgeStatus(answer *status.Status, hint string) (int, string, string) {
 		return exitUnavailable, text, cmp.Or(hint, why)
 	case codes.InvalidArgument:
 		return exitUsage, text, hint
+	case codes.Canceled:
+		return exitFailed, "interrupted", ""
 	}
 	return exitFailed, text, cmp.Or(hint, retryHint(answer))
 }

@@ -74,6 +74,7 @@ func TestEachErrorOfTheAPIHasItsExitCodeAndSaysWhatToDo(t *testing.T) {
 		codes.InvalidArgument:    {exitUsage, ""},
 		codes.Internal:           {exitFailed, ""},
 		codes.FailedPrecondition: {exitFailed, ""},
+		codes.Aborted:            {exitFailed, ""},
 	} {
 		h.fail = status.Error(code, "the hub's own words")
 		got := h.run(t, "clusters")

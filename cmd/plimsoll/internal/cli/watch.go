@@ -83,7 +83,7 @@ func watch[R any, M interface {
 		}
 		err = tell(env, out, M(message), line, name)
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || stream != nil && stream.Context().Err() != nil { // interrupted, which is how it ends
 		return nil
 	}
 	return err

@@ -1,19 +1,27 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"context"
-
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 func (h *hub) WatchObjects(request *plimsollv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchObjectsResponse]) error {
+	if request.GetFilter() == "true" { // it has nothing to tell but one object
+		if err := stream.Send(&plimsollv1.WatchObjectsResponse{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}); err != nil {
+			return err
+		}
+		<-stream.Context().Done()
+		return status.FromContextError(stream.Context().Err()).Err()
+	}
 	if request.GetFilter() != "object.attempts > 3" {
 		return status.Error(codes.InvalidArgument, "another filter")
 	}
@@ -58,6 +66,28 @@ func TestObjectsAreWatched(t *testing.T) {
 		}
 	}
 	if got := h.run(t, "objects", "--watch", "--order-by", "attempts"); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Ctrl-C is how people end a watch, and no error.
+func TestAWatchThatIsInterruptedEndsWell(t *testing.T) {
+	h := startHub(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	out, errs := &interrupted{interrupt: interrupt}, &bytes.Buffer{}
+	code := Run(ctx, []string{"plimsoll", "get", "objects", "--watch", "--filter", "true", "--server", h.address, "--insecure-plaintext"}, Environment{
+		Out: out, Err: errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return now },
+	})
+	if code != exitOK || errs.String() != "" {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestAListThatIsInterruptedSaysSo(t *testing.T) {
+	h := startHub(t)
+	h.fail = status.Error(codes.Canceled, "context canceled")
+	if got := h.run(t, "get", "objects"); got.code != exitFailed || got.err != "error: interrupted\n" {
 		t.Errorf("%+v", got)
 	}
 }
