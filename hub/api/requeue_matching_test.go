@@ -200,7 +200,7 @@ func TestAnOrderOfManyGoesAtFiftyASecondUnlessAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _ := failing(t)
 		s := first.ledgerService(t)
-		answer, err := s.RequeueMatching(t.Context(), &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Filter: "true"})
+		answer, err := s.RequeueMatching(t.Context(), &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Controller: "deployment-spot", Filter: "true"})
 		if err != nil || answer.GetMatched() != 5 {
 			t.Fatalf("%v, %v", answer, err)
 		}
