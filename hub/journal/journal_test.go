@@ -54,6 +54,16 @@ func TestAnOldEventAmongNewOnesTakesNoneOfThemAlong(t *testing.T) {
 	})
 }
 
+func TestAMemberKeepsItsNewestEvents(t *testing.T) {
+	j := New(Limits{OfMember: 3, Most: 100})
+	for i := range 5 {
+		j.Add(Event{Member: "a", Name: fmt.Sprint(i)})
+	}
+	if all, more := j.List("a", "", "", 10); names(all) != "2 3 4 " || more {
+		t.Errorf("%v, more: %v", all, more)
+	}
+}
+
 func TestAMemberWithManyEventsTakesNoneFromOthers(t *testing.T) {
 	j := New(Limits{OfMember: 6, Most: 8})
 	for i := range 3 {

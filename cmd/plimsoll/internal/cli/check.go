@@ -60,7 +60,7 @@ The exit code is 1 if it finds a problem.`,
 
 // check prints the problems of the hub and of members, and fails when there are some.
 func check(to io.Writer, hub aboutHub, now time.Time, members []*plimsollv1.Cluster) error {
-	found := findings(to, "hub", problemsOfHub(hub, now))
+	found := findings(to, "hub", problemsOfHub(hub, clientVersion(), now))
 	if len(members) == 0 {
 		fmt.Fprintln(to, "No clusters are registered, or none that you may see.")
 		fmt.Fprintln(to, "  do: register one with `plimsoll register`, or ask for the right to list clusters of api.plimsoll.dev")

@@ -21,8 +21,8 @@ var oldestKubernetes = version.MustParseGeneric("1.30")
 // chosen are conditions that a person brought about: they are reported, and are no problem.
 var chosen = []string{"Cordoned", "Paused"}
 
-// problemsOfHub finds what is wrong with the replica of the hub that answered.
-func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
+// problemsOfHub finds what is wrong with the replica of the hub that answered; client is the version of this command.
+func problemsOfHub(hub aboutHub, client string, now time.Time) (problems []problem) {
 	if hub.skew.Abs() > mostSkew {
 		problems = append(problems, problem{fmt.Sprintf("its clock differs by %s from that of this machine", hub.skew.Abs().Round(time.Second)),
 			"synchronize the clocks of the hub's nodes and of this machine: disruption windows and tokens depend on them"})
@@ -34,8 +34,8 @@ func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
 	case left < certificateWarning:
 		problems = append(problems, problem{"the certificate of its API expires at " + hub.certificate.UTC().Format(time.RFC3339), remedyCertificate})
 	}
-	if known(hub.version) && known(clientVersion()) && hub.version != clientVersion() {
-		problems = append(problems, problem{fmt.Sprintf("its version is %s, but the version of this command is %s", hub.version, clientVersion()),
+	if known(hub.version) && known(client) && hub.version != client {
+		problems = append(problems, problem{fmt.Sprintf("its version is %s, but the version of this command is %s", hub.version, client),
 			"use the command with the hub's version"})
 	}
 	return problems

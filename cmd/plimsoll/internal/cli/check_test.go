@@ -71,6 +71,17 @@ func TestCheckOfAMemberThatIsNotThereIsAnError(t *testing.T) {
 	}
 }
 
+func TestCheckFindsAClusterThatIsTooOld(t *testing.T) {
+	for kubernetes, want := range map[string]string{
+		"v1.29.14": "Kubernetes v1.29.14 is older than 1.30, and has no policies that restrict the hub's account", "v1.30.0": "", "v1.36.1": "", "": "",
+	} {
+		problems := problemsOf(&plimsollv1.Cluster{Owner: "10.0.0.1:9444", KubernetesVersion: kubernetes})
+		if len(problems) == 0 != (want == "") || len(problems) > 0 && (problems[0].what != want || problems[0].remedy == "") {
+			t.Errorf("%s: %+v", kubernetes, problems)
+		}
+	}
+}
+
 // Every condition that a member can have has a remedy of its own.
 func TestEveryConditionHasARemedy(t *testing.T) {
 	for _, kind := range []string{"Accepted", "Reachable", "Warm", "Permitted", "Current", "Separate", "Webhook", "WebApps", "Steering", "TokenExpiring", "Detached"} {

@@ -125,8 +125,10 @@ func TestCheckOfTheHub(t *testing.T) {
 		"no TLS":      {aboutHub{}, ""},
 		"expires":     {aboutHub{certificate: now.Add(time.Hour)}, "the certificate of its API expires at 2026-03-01T13:00:00Z"},
 		"has expired": {aboutHub{certificate: now.Add(-time.Hour)}, "the certificate of its API expired at 2026-03-01T11:00:00Z"},
+		"is older":    {aboutHub{version: "v1.2.2"}, "its version is v1.2.2, but the version of this command is v1.2.3"},
+		"is the same": {aboutHub{version: "v1.2.3"}, ""},
 	} {
-		problems := problemsOfHub(c.hub, now)
+		problems := problemsOfHub(c.hub, "v1.2.3", now)
 		if len(problems) == 0 != (c.want == "") || len(problems) > 0 && (problems[0].what != c.want || problems[0].remedy == "") {
 			t.Errorf("%s: %+v", name, problems)
 		}
