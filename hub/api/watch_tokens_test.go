@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
@@ -38,7 +37,7 @@ func (s *served) openWatch(ctx context.Context, t *testing.T, method protoreflec
 	}
 	for err == nil && token == "" {
 		answer := message(method.Output())
-		err = stream.RecvMsg(answer.Interface().(proto.Message))
+		err = stream.RecvMsg(answer.Interface())
 		token = answer.Get(method.Output().Fields().ByName("resume_token")).String()
 	}
 	return token, err

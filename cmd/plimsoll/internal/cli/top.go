@@ -73,7 +73,7 @@ func topLive(ctx context.Context, api *connection.Client, env Environment, inter
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !(began && isTransient(err)):
+		case err != nil && (!began || !isTransient(err)):
 			return err
 		case err != nil:
 			_, text, _ := judge(err)
