@@ -151,8 +151,9 @@ type FleetView struct {
 	SpotUnboundSince time.Time
 	// SpotProbing says that a probe found room on spot after a drought, and no replica has yet.
 	SpotProbing bool
-	// Start is how long nodes were seen to take; zero: none was seen.
-	Start time.Duration
+	// NodeStart is how long nodes were seen to take, and PodStart how long pods take from then on until they are ready; zero: none was
+	// seen.
+	NodeStart, PodStart time.Duration
 	// Requirements is the scheduling requirements of its pods as text; empty: they are not known. Equal ones have equal texts.
 	Requirements string
 	// Split is the one that the last plan was made under; nil: none.
@@ -183,7 +184,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	}
 	v := ViewOf(&last.Observed)
 	v.At, v.Split, v.Paused, v.ReadOnly = last.At, last.Policy.Fleet, last.Settings.Paused, last.Settings.ReadOnly
-	v.Settled, v.Start = len(last.Plan.Assignments) == 0 || last.Plan.WaitsFor(plan.WaitRefused), dir.droughts.StartTime(time.Now())
+	v.Settled, v.NodeStart = len(last.Plan.Assignments) == 0 || last.Plan.WaitsFor(plan.WaitRefused), dir.droughts.StartTime(time.Now())
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
 		v.Replicas = w
@@ -200,7 +201,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 
 // ViewOf is what a view says that follows from pods and owners alone.
 func ViewOf(o *plan.Observed) FleetView {
-	v := FleetView{Replicas: o.Replicas, Rolling: o.Rolling}
+	v := FleetView{Replicas: o.Replicas, Rolling: o.Rolling, PodStart: podStart(o.Pods)}
 	start := 0
 	for i := range o.Owners {
 		owner := &o.Owners[i]
@@ -222,6 +223,25 @@ func ViewOf(o *plan.Observed) FleetView {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(b.State, a.State))
 	})
 	return v
+}
+
+// longestStart bounds what counts as a start: a pod that became ready later has been so before, and was not for a while.
+const longestStart = 30 * time.Minute
+
+// podStart is how long pods take to be ready once there are a pod and its node: the median, for some become ready a second time.
+func podStart(pods []plan.Pod) time.Duration {
+	var took []time.Duration
+	for i := range pods {
+		pod := &pods[i]
+		if d := pod.UnreadySince.Sub(when.Later(pod.Created, pod.NodeJoined)); pod.Ready && d >= 0 && d <= longestStart {
+			took = append(took, d)
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
 }
 
 // add counts a pod, once the view says which types are dry. One of unknown type counts as spot: it is not one of the floor.

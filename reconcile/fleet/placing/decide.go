@@ -103,6 +103,10 @@ func (it *item) prepare(now time.Time) {
 	if moves := it.object.Status.LastMoves; len(moves) > 0 {
 		p.LastMove = moves[0].Time.Time
 	}
+	podStart := time.Duration(0)
+	for _, s := range it.sights {
+		podStart = max(podStart, s.view.PodStart)
+	}
 	for _, s := range it.sights {
 		since := time.Time{}
 		if s.out() == "" {
@@ -111,7 +115,7 @@ func (it *item) prepare(now time.Time) {
 		if !since.IsZero() {
 			it.since[s.member.Name] = since
 		}
-		p.Members[s.member.Name] = s.supply(&it.asked, since)
+		p.Members[s.member.Name] = s.supply(&it.asked, podStart, since)
 		p.Running = append(p.Running, s.running(!since.IsZero()))
 	}
 	if it.deleting() && it.object.Spec.OnDelete == v1alpha1.Gather {

@@ -75,7 +75,7 @@ func (d dryness) see(v *spot.FleetView, known bool, lost, now time.Time) dryness
 	return d
 }
 
-// defaultStart is how long a replica takes to start where none was seen, and defaultNotice how long before it goes spot capacity
+// defaultStart is how long a node takes to come where none was seen to, and defaultNotice how long before it goes spot capacity
 // says so.
 const (
 	defaultStart  = time.Minute
@@ -237,10 +237,10 @@ func leaveOrdinals(v *spot.FleetView, onSpot, onDemand *fleet.Count) {
 	}
 }
 
-// supply is what the plan is to know of the member for this placement's pods.
-func (s *sight) supply(a *asked, since time.Time) *fleet.Member {
+// supply is what the plan is to know of the member for this placement's pods, which take so long elsewhere to be ready on a node.
+func (s *sight) supply(a *asked, elsewhere time.Duration, since time.Time) *fleet.Member {
 	prices := a.prices[s.member.Name]
-	start := cmp.Or(s.view.Start, defaultStart)
+	start := cmp.Or(s.view.NodeStart, defaultStart) + cmp.Or(s.view.PodStart, elsewhere)
 	m := &fleet.Member{
 		Name: s.member.Name, Domain: a.domains[s.member.Name], UnreachableSince: since,
 		Spot:     fleet.Supply{Room: fleet.Unbounded, Price: prices[fleet.Spot], Start: start, Life: s.life, Notice: defaultNotice, Assured: true},

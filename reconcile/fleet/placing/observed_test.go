@@ -131,7 +131,7 @@ func TestACordonedMemberTakesNoMoreReplicas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.member = &Member{Name: "a", Reachable: true, Cordoned: true}
-			if m := s.supply(&asked{}, time.Time{}); m.Spot.Room != 0 || m.OnDemand.Room != 0 || m.Spot.Assured {
+			if m := s.supply(&asked{}, 0, time.Time{}); m.Spot.Room != 0 || m.OnDemand.Room != 0 || m.Spot.Assured {
 				t.Errorf("%+v", m)
 			}
 		})
@@ -145,7 +145,7 @@ func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
 		t.Errorf("%+v", gone)
 	}
 	s := sight{member: &Member{Name: "a", Reachable: true}, known: true, dry: gone}
-	if m := s.supply(&asked{}, time.Time{}); !m.Spot.DrySince.Equal(epoch) || !m.Spot.TryAt.Equal(epoch.Add(time.Minute+dryTryAfter)) || m.Spot.Assured {
+	if m := s.supply(&asked{}, 0, time.Time{}); !m.Spot.DrySince.Equal(epoch) || !m.Spot.TryAt.Equal(epoch.Add(time.Minute+dryTryAfter)) || m.Spot.Assured {
 		t.Errorf("%+v", m.Spot)
 	}
 	for name, v := range map[string]spot.FleetView{"a probe found room": {SpotProbing: true}, "one is ready": {Spot: spot.FleetCount{Ready: 1}}} {
@@ -179,5 +179,22 @@ func TestSpotIsSuspectedToBeDryAfterALoss(t *testing.T) {
 	}
 	if got := suspected.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 3}}, true, epoch, late.Add(time.Second)); got != (dryness{}) {
 		t.Errorf("one more is ready: %+v", got)
+	}
+}
+
+// A replica that takes minutes to be ready on its node is missing for as long: its start is that of the node, and of the pod on it.
+func TestAStartIsThatOfTheNodeAndOfThePodOnIt(t *testing.T) {
+	spec := seventy(6, 0)
+	y := newToy(t, spec)
+	y.views["a"].NodeStart, y.views["a"].PodStart = 90*time.Second, 3*time.Minute
+	y.views["b"].PodStart = 2 * time.Minute
+	it := y.decide()
+	want := map[string]time.Duration{"a": 90*time.Second + 3*time.Minute, "b": defaultStart + 2*time.Minute, "c": defaultStart + 3*time.Minute}
+	for member, start := range want {
+		for _, s := range []fleet.Supply{it.placement.Members[member].Spot, it.placement.Members[member].OnDemand} {
+			if s.Start != start {
+				t.Errorf("a start in %s takes %s, want %s", member, s.Start, start)
+			}
+		}
 	}
 }
