@@ -29,6 +29,7 @@ func run() error {
 	leave := flag.Bool("leave-out", true, "replay with each zone, and each third of the days, left out")
 	prices := flag.Bool("prices", true, "count prices over time where the traces have them")
 	aged := flag.Bool("ages", false, "replay our policy at several availabilities as well, as it is and with the ages of all zones known")
+	foretold := flag.Bool("foretold", false, "count what it comes to if losses are foretold as well as they can be in hindsight")
 	plots := flag.String("plots", filepath.Join("build", "replay"), "folder for plots over time; empty: none")
 	generate := flag.String("generate", "", "write a synthetic trace into this folder, and replay nothing")
 	made := replay.Made{Regions: 3, Zones: 3, Most: 4, Days: 30}
@@ -62,6 +63,9 @@ func run() error {
 			}
 			if *aged {
 				rows = append(rows, replay.Aged(t, s)...)
+			}
+			if *foretold {
+				rows = append(rows, replay.Foretold(t, s, compared)...)
 			}
 			if *leave {
 				rows = append(rows, replay.LeaveOut(t, s)...)

@@ -7,7 +7,8 @@
 //   - generate.go: synthetic traces by a seed, in the form of recorded ones;
 //   - world.go, world_time.go: the simulated fleet, in which policies start and stop instances;
 //   - ours.go, observed.go: fleet.Plan, and what it is told;
-//   - aged.go: the same with knowledge that a hub cannot have;
+//   - aged.go: the same with knowledge that a hub cannot have; foretold.go and signs.go: what nearly all knowledge but that of the
+//     future would come to;
 //   - spothedge.go, single.go: the policies of others;
 //   - run.go: one run, and what is counted;
 //   - table.go: the policies, and the table;
