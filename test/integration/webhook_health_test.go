@@ -108,3 +108,15 @@ func TestAMemberThatDoesNotReachTheHubFromTheStartIsNotTakenForWell(t *testing.T
 	g.Eventually(webhookCondition(t, h, f.Members[0])).Should(HavePrefix("False Unreachable: the member's API server gets no answer from " + nobody))
 	g.Eventually(sampled(t, h, f.Members[0], "plimsoll_webhook_reached")).Should(Equal(0.0))
 }
+
+func TestAHubWhoseWebhookOnlyItsOwnClusterFindsSaysSo(t *testing.T) {
+	fleets.beside(t)
+	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(patience)
+	f := startFleet(t, "service")
+	const service = "plimsoll-webhook.plimsoll-system.svc:443"
+	h := startHub(t, f, "service", fleet.Settings{"webhook.url": "https://" + service})
+	g.Expect(h.log.count("webhook.url is the name of a Service")).To(Equal(1))
+	g.Eventually(webhookCondition(t, h, f.Members[0])).Should(And(
+		HavePrefix("False Unreachable: the member's API server gets no answer from "+service), ContainSubstring("only the hub's own cluster resolves")))
+}
