@@ -80,9 +80,7 @@ func (s *stepper) bridge() {
 	missing := s.policy.Replicas - s.sum.sure
 	for i := range s.places {
 		for c := range s.stocks[i] {
-			if f := s.places[i].frozen; f == moves || f == grace {
-				missing -= s.stocks[i][c].beyond.Ready + s.stocks[i][c].beyond.Starting
-			}
+			missing -= s.stocks[i][c].beyond.Ready + s.stocks[i][c].beyond.Starting
 		}
 	}
 	missing = min(missing, s.sum.waiting)
