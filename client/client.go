@@ -1,7 +1,7 @@
 // Package client connects programs to a hub's API: one connection with TLS and a bearer token or a client certificate, and the clients of all services.
 //
 // The messages are those of github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1; docs/api.md says what they are for. What a call fails
-// with is a gRPC status, whose reason [ReasonOf] finds, and which [RetryAfter] tells when to try again.
+// with is a gRPC status, whose reason [ReasonOf] finds, and [RetryAfter] returns when to try again.
 package client
 
 import (

@@ -140,7 +140,7 @@ func TestErrorsSayWhyAndWhenToTryAgain(t *testing.T) {
 		t.Errorf("%v: %q, %s", err, client.ReasonOf(err), delay)
 	}
 	if _, ok := client.RetryAfter(errors.New("another")); ok || client.ReasonOf(nil) != "" {
-		t.Error("errors that say nothing are told to say something")
+		t.Error("errors that say nothing are made to say something")
 	}
 }
 

@@ -89,7 +89,7 @@ func (p *prober) allowed(ctx context.Context, q question, verb string) (bool, er
 	return review.Status.Allowed, nil
 }
 
-// listOne asks for a single object of resource, names only: it tells cheaply whether it is served and may be listed in a
+// listOne asks for a single object of resource, names only: it shows cheaply whether it is served and may be listed in a
 // scope.
 func (p *prober) listOne(ctx context.Context, resource schema.GroupVersionResource, in scope) error {
 	path := []string{"/apis", resource.Group, resource.Version}

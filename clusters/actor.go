@@ -39,8 +39,8 @@ type engagement struct {
 	cancel   context.CancelFunc
 	hash     [sha256.Size]byte // of the registration it was made of
 	vetted   *kubeconfig.Vetted
-	engaged  bool   // controllers have been told
-	warmings uint64 // of the member when they were last told
+	engaged  bool   // controllers have been notified
+	warmings uint64 // of the member when they were last reported
 }
 
 // poke asks the actor to look again. It never blocks.
@@ -162,7 +162,7 @@ func (a *actor) promote() {
 	a.drop(&old)
 }
 
-// engage tells the controllers about the running member, and again each time a further kind became warm.
+// engage notifies the controllers about the running member, and does so again each time a further kind became warm.
 func (a *actor) engage() {
 	if a.running == nil {
 		return

@@ -76,7 +76,7 @@ func (a *actor) claims(want *desired) []claim {
 	return claims
 }
 
-// claim is what e represents. A cluster that does not tell its UID is known by where it is.
+// claim is what e represents. A cluster that does not show its UID is known by where it is.
 func (a *actor) claim(e *engagement, want *desired) claim {
 	c := claim{name: a.name, created: want.created, namespaces: e.vetted.Namespaces, lease: want.lease, witness: e.member.prober}
 	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.Endpoint()

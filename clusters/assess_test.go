@@ -45,19 +45,19 @@ func TestTheStateIsWhatAPersonHasToKnowFirst(t *testing.T) {
 		view view
 		want string
 	}{
-		"new":               {view{}, "Connecting/Connecting"},
-		"refused":           {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no")}, "Refused/ExecNotAllowed"},
-		"not probed":        {view{member: &report{}}, "Connecting/Connecting"},
-		"unreachable":       {view{member: healthy(unready)}, "Unreachable/Timeout"},
-		"being warmed":      {view{member: healthy(func(r *report) { r.kinds[0].tried = false })}, "Connecting/Warming"},
-		"duplicate":         {view{refusal: refused(ReasonDuplicateCluster, "no"), member: healthy(func(r *report) { r.admitted = false })}, "Refused/DuplicateCluster"},
-		"ready":             {view{member: healthy()}, "Ready/Ready"},
-		"bad change":        {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no"), member: healthy()}, "Ready/Ready"},
-		"kind missing":      {view{member: healthy(missing)}, "Degraded/KindsMissing"},
-		"optional missing":  {view{member: healthy(missing, func(r *report) { r.kinds[0].optional = true })}, "Ready/Ready"},
-		"not permitted":     {view{member: healthy(func(r *report) { r.denied = []string{"create pods"} })}, "Degraded/NotPermitted"},
-		"both":              {view{member: healthy(missing, func(r *report) { r.denied = []string{"create pods"} })}, "Degraded/KindsMissing"},
-		"nobody could tell": {view{member: healthy(func(r *report) { r.checked = false })}, "Ready/Ready"},
+		"new":              {view{}, "Connecting/Connecting"},
+		"refused":          {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no")}, "Refused/ExecNotAllowed"},
+		"not probed":       {view{member: &report{}}, "Connecting/Connecting"},
+		"unreachable":      {view{member: healthy(unready)}, "Unreachable/Timeout"},
+		"being warmed":     {view{member: healthy(func(r *report) { r.kinds[0].tried = false })}, "Connecting/Warming"},
+		"duplicate":        {view{refusal: refused(ReasonDuplicateCluster, "no"), member: healthy(func(r *report) { r.admitted = false })}, "Refused/DuplicateCluster"},
+		"ready":            {view{member: healthy()}, "Ready/Ready"},
+		"bad change":       {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no"), member: healthy()}, "Ready/Ready"},
+		"kind missing":     {view{member: healthy(missing)}, "Degraded/KindsMissing"},
+		"optional missing": {view{member: healthy(missing, func(r *report) { r.kinds[0].optional = true })}, "Ready/Ready"},
+		"not permitted":    {view{member: healthy(func(r *report) { r.denied = []string{"create pods"} })}, "Degraded/NotPermitted"},
+		"both":             {view{member: healthy(missing, func(r *report) { r.denied = []string{"create pods"} })}, "Degraded/KindsMissing"},
+		"nobody could say": {view{member: healthy(func(r *report) { r.checked = false })}, "Ready/Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := assess(tc.view, Status{}, time.Unix(1, 0))

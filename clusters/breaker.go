@@ -83,17 +83,17 @@ func (b *breaker) guard(next http.RoundTripper) http.RoundTripper {
 			return nil, fmt.Errorf("member %s: %w", b.member, ErrBreakerOpen)
 		}
 		resp, err := next.RoundTrip(req)
-		if tells(req, err) {
+		if saysAboutMember(req, err) {
 			b.observe(err == nil)
 		}
 		return resp, err
 	})
 }
 
-// tells reports whether the outcome of a request says something about the member. What the caller gave up, the budget or the
+// saysAboutMember reports whether the outcome of a request says something about the member. What the caller gave up, the budget or the
 // fence stopped does not; nor does a write that was not answered in time, for an admission webhook of the member may be slow
 // while its API server is not. Probes and reads find out about that.
-func tells(req *http.Request, err error) bool {
+func saysAboutMember(req *http.Request, err error) bool {
 	if req.Context().Err() != nil || errors.Is(err, ErrNotOwner) || errors.Is(err, errBudget) {
 		return false
 	}

@@ -79,7 +79,7 @@ func TestTheBreakerOpensForWhatTheMemberDoesNotAnswerOnly(t *testing.T) {
 					t.Fatalf("after a row of %d the breaker is open: %t", row, b.isOpen())
 				}
 				if len(told) > 0 && told[len(told)-1] != open {
-					t.Fatalf("it was told that the breaker is open: %t", !open)
+					t.Fatalf("it was notified that the breaker is open: %t", !open)
 				}
 			},
 		}

@@ -244,7 +244,7 @@ type kindReport struct {
 	closed time.Time // since when a watch of it is closed; zero: all are open
 }
 
-// excessive tells that the kind is not cached because of what the member sends, which is a fault whatever the kind is for.
+// excessive reports that the kind is not cached because of what the member sends, which is a fault whatever the kind is for.
 func (k *kindReport) excessive() bool {
 	return !k.Engaged && (k.Reason == reasonTooLarge || k.Reason == reasonUnreadable)
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // problem is why a member cannot be worked in. Its message is made of our own words, codes and addresses only: a member
-// that is told a token can say it back, so nothing that a member says is repeated.
+// that was sent a token can say it back, so nothing that a member says is repeated.
 type problem struct {
 	state           State
 	reason, message string

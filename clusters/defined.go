@@ -49,7 +49,7 @@ func (m *Member) defined(group string) {
 }
 
 // pause waits before the next attempt at k: for the next of the retry's times, or until a definition of its group comes, after
-// which the retries begin anew.
+// which the retries begin again.
 func (w *warmer) pause(ctx context.Context, k *memberKind, retry *wait.Backoff) {
 	timer := time.NewTimer(retry.Step())
 	defer timer.Stop()

@@ -33,7 +33,7 @@ type fakeAPI struct {
 	answers  map[string]http.HandlerFunc
 	denied   map[string]bool                // "verb resource", or "verb resource in namespace"
 	requests []string                       // "METHOD path"
-	rules    []authorizationv1.ResourceRule // told by rules reviews of any namespace; nil: they are incomplete
+	rules    []authorizationv1.ResourceRule // the answer of rules reviews of any namespace; nil: they are incomplete
 	reviewed []string                       // "verb resource name in namespace" of access reviews
 	pods     map[string]*corev1.Pod
 	cut      chan struct{} // closed to end all watches and what hangs
@@ -266,7 +266,7 @@ func write(w http.ResponseWriter, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// fail answers as an API server does, and tells back the canary, as a hostile one would.
+// fail answers as an API server does, and repeats the canary, as a hostile one would.
 func fail(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -51,7 +51,7 @@ type permit struct {
 	ended  func()
 }
 
-// send sends the write if there is time left for it. The server is told how long it may take: what a client that was
+// send sends the write if there is time left for it. The request says how long the server may take: what a client that was
 // stopped can no longer cancel ends there as well.
 func (p permit) send(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	left := timeLeft(time.Now(), p.until)

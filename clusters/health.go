@@ -36,7 +36,7 @@ type healthReport struct {
 	problem    *problem // why not, nil while reachable or before the first probe
 	failures   int      // probes that failed in a row
 	identity   identity
-	identified bool // the identity was asked for and told, as far as it is permitted
+	identified bool // the identity was asked for and answered, as far as it is permitted
 	stranger   bool // another cluster answers than the one that was identified first
 	lastProbe  time.Time
 	lastAnswer time.Time     // the end of the last good probe

@@ -45,7 +45,7 @@ func hostile(t *testing.T, list, watch http.HandlerFunc, edit ...func(*Options))
 	return f, bad
 }
 
-// suffers tells that the member is Degraded for what it sends, and that the other notices nothing.
+// suffers reports that the member is Degraded for what it sends, and that the other notices nothing.
 func (f *fleet) suffers(reason string) {
 	f.g.Eventually(func() string {
 		status, _ := f.Status("bad")

@@ -128,7 +128,7 @@ func TestACompanionKindDegradesNobody(t *testing.T) {
 		}
 	}
 	if missingKinds(&report{kinds: []kindReport{{KindStatus: KindStatus{Reason: reasonForbidden}, optional: true}}}) == "" {
-		t.Error("an optional kind that is forbidden is told")
+		t.Error("an optional kind that is forbidden is reported")
 	}
 }
 

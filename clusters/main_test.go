@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logger)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if code == 0 && strings.Contains(libraryLog.String(), sample.Canary) {
-			fmt.Fprintf(os.Stderr, "the libraries' log tells a secret:\n%s\n", libraryLog.String())
+			fmt.Fprintf(os.Stderr, "the libraries' log shows a secret:\n%s\n", libraryLog.String())
 			code = 1
 		}
 		os.Exit(code)

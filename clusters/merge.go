@@ -42,7 +42,7 @@ func MergeKinds(kinds ...[]Kind) ([]Kind, error) {
 	return merged, nil
 }
 
-// declaredName tells kinds apart: by the Go type of their objects, or by what an unstructured one says that it is.
+// declaredName distinguishes kinds: by the Go type of their objects, or by what an unstructured one says that it is.
 func declaredName(object client.Object) (string, error) {
 	if untyped, ok := object.(*unstructured.Unstructured); ok && untyped != nil {
 		if gvk := untyped.GroupVersionKind(); gvk.Version != "" && gvk.Kind != "" {

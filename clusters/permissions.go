@@ -28,14 +28,14 @@ type permissions struct {
 	rules map[string]grantedRules // by namespace
 }
 
-// grantedRules are those of one namespace; none when the member did not tell them completely.
+// grantedRules are those of one namespace; none when the member did not list them completely.
 type grantedRules struct {
 	rules []authorizationv1.ResourceRule
 	at    time.Time
 }
 
 // granted reports whether the member has said in its rules that q may be done. False means that it has not said so, not that
-// it is denied: authorizers other than RBAC do not tell their rules.
+// it is denied: authorizers other than RBAC do not list their rules.
 func (p *prober) granted(ctx context.Context, q question, verb string) bool {
 	namespace := q.namespace
 	if namespace == "" {
@@ -71,7 +71,7 @@ func (p *prober) rulesOf(ctx context.Context, namespace string) []authorizationv
 	}
 }
 
-// askRules asks for the rules of a namespace; none when they are not told, or not all of them.
+// askRules asks for the rules of a namespace; none when they are not listed, or not all of them.
 func (p *prober) askRules(ctx context.Context, namespace string) []authorizationv1.ResourceRule {
 	body, err := json.Marshal(&authorizationv1.SelfSubjectRulesReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},

@@ -16,7 +16,7 @@ import (
 
 // identity is what a member's API server says about itself.
 type identity struct {
-	// version is the Kubernetes version, "" when it is not told.
+	// version is the Kubernetes version, "" when it is not known.
 	version string
 	// uid is that of the kube-system namespace, "" when the credentials may not read it.
 	uid string

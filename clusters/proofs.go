@@ -20,7 +20,7 @@ type proofTask struct {
 	proof         *proof
 }
 
-// key tells the claims of a name at several servers apart.
+// key distinguishes the claims of a name at several servers.
 func (c claim) key() string { return c.name + "\x00" + c.ids[0] }
 
 func pairOf(a, b claim) (_ pair, swapped bool) {

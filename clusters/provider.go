@@ -122,7 +122,7 @@ func (p *Provider) AddAccess(access ...Access) error {
 	return nil
 }
 
-// Start keeps the members until ctx ends, and returns when everything it started has stopped. Controllers are told about
+// Start keeps the members until ctx ends, and returns when everything it started has stopped. Controllers are notified about
 // members through aware. It may be called once.
 func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -228,7 +228,7 @@ func (p *Provider) Status(name string) (Status, bool) {
 	return status, ok
 }
 
-// Event tells a subscriber that something about a member changed.
+// Event says to a subscriber that something about a member changed.
 type Event struct {
 	Status Status
 	// Removed: the registration is gone; Status is the last one.

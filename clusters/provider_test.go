@@ -155,7 +155,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			f.g.Expect(healthy.Ready()).To(BeTrue())
 			f.g.Expect(f.aware.live("healthy")()).To(Equal(1))
 			if tc.secret != "" {
-				return // a name cannot be mended
+				return // a name cannot be changed
 			}
 			api.setToken(sample.Canary + "-cluster-a")
 			api.fault("/readyz", 0)

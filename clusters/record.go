@@ -14,7 +14,7 @@ import (
 // eventJoined is the reason of the one Event about a registration that reports no problem; the others have a [Status.Reason].
 const eventJoined = "Joined" // The member is `Ready`, for the first time or again.
 
-// recorder tells people what changed about a member: with Events on its Secret, in the log, and in metrics.
+// recorder reports what changed about a member: with Events on its Secret, in the log, and in metrics.
 type recorder struct {
 	events  events.EventRecorder // may be nil
 	log     *slog.Logger

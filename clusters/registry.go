@@ -8,7 +8,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
-// What actors share: who is there, which member has which name, and what is told about it.
+// What actors share: who is there, which member has which name, and what is reported about it.
 
 // notice wakes the actor of name, which is made if there is none.
 func (p *Provider) notice(name string) {

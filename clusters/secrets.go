@@ -182,7 +182,7 @@ func (w *secretWatch) get(name string) *desired {
 	hash := sha256.New()
 	if value, restricted := newest.Annotations[NamespacesAnnotation]; restricted {
 		want.namespaces = &value
-		fmt.Fprintf(hash, "%q", value) // quoted, and so told from what follows
+		fmt.Fprintf(hash, "%q", value) // quoted, and so separate from what follows
 	}
 	want.layout = layout{namespace: newest.Namespace, kind: newest.Type, unused: unused}.judge(w.hub, w.namespaces[0])
 	if want.layout.refused {

@@ -46,7 +46,7 @@ type Status struct {
 	UID string
 	// Namespaces are those that the member is registered for, in order; nil: the whole cluster, or not known yet.
 	Namespaces []string
-	// Kinds tells for each declared kind whether it is cached, in the order of declaration.
+	// Kinds says for each declared kind whether it is cached, in the order of declaration.
 	Kinds []KindStatus
 	// RegisteredAt is the creation of the Secret; LastProbe the end of the last probe, and LastAnswer of the last good one, zero
 	// before the first; Since the time of the last change of State.

@@ -9,7 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
-// heard collects what a subscriber is told.
+// heard collects what a subscriber gets.
 type heard struct {
 	mu     sync.Mutex
 	events []Event

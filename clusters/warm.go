@@ -261,13 +261,13 @@ func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 	})
 }
 
-// awaitLoss returns when the member has sent too much of the kind, has said persistently that the kind is gone or forbidden (the error tells which), or
+// awaitLoss returns when the member has sent too much of the kind, has said persistently that the kind is gone or forbidden (the error says which), or
 // lets other namespaces of it be watched than the cache holds (errOtherNamespaces), or when ctx ends. An informer whose kind
 // is gone keeps serving what it had.
 func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, suspect <-chan struct{}) error {
 	again := w.retry
 	for {
-		var incomplete <-chan time.Time // of a namespace that is not there, nobody tells when it comes
+		var incomplete <-chan time.Time // no event says when a namespace that is not there comes
 		wanted := len(w.namespaces)
 		if k.Names != nil {
 			wanted = len(k.Names)
@@ -311,7 +311,7 @@ func (w *warmer) confirmLoss(ctx context.Context, k *memberKind, warm *warmCache
 }
 
 // check asks whether the member serves k and where it lets it be listed and watched. Of a member that is registered for
-// named namespaces, those that it forbids are left out, as long as there is another; that they are missing is told by the
+// named namespaces, those that it forbids are left out, as long as there is another; that they are missing is reported by the
 // access reviews.
 func (w *warmer) check(ctx context.Context, k *memberKind) (permitted []scope, err error) {
 	mapping, err := w.mapper.resolve(ctx, k.gvk)

@@ -188,7 +188,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	}
 }
 
-// streamEnd is how a reflector is told that a watch ended. A stream that was cut off ends like one that is over, and the
+// streamEnd is how a reflector learns that a watch ended. A stream that was cut off ends like one that is over, and the
 // reflector goes on from the last event; of an error it would list everything again, after up to a minute.
 func streamEnd(err error) error {
 	for _, known := range []error{io.EOF, intake.ErrTooLarge, intake.ErrUnreadable, context.Canceled} {
@@ -226,7 +226,7 @@ func (b *watchBody) reopen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over || resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close() // the reflector lists, and is told why
+		_ = resp.Body.Close() // the reflector lists, and learns why
 		return false
 	}
 	_ = b.ReadCloser.Close()

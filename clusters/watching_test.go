@@ -135,7 +135,7 @@ func TestAWatchThatTheMemberRefusesOrThatHasToldSomethingIsItsReflectorsBusiness
 		g.Expect(err).NotTo(HaveOccurred())
 		server.set("")
 		_, err = resp.Body.Read(p)
-		g.Expect(err).To(MatchError(io.ErrUnexpectedEOF), "another watch from the same version would tell it again")
+		g.Expect(err).To(MatchError(io.ErrUnexpectedEOF), "another watch from the same version would send it again")
 	})
 }
 

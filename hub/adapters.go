@@ -52,7 +52,7 @@ func cordonedMember(provider *clusters.Provider) func(member string) bool {
 }
 
 // steerByAnnotation on a registration Secret names the node labels that pods of the member are steered by, in place of what its
-// nodes tell. Like [readOnlyAnnotation] it is not subject to spot.annotationPrefix.
+// nodes show. Like [readOnlyAnnotation] it is not subject to spot.annotationPrefix.
 const steerByAnnotation = policy.DefaultPrefix + "/steer-by"
 
 // steerBy returns what the registration of a member names to steer by; empty: nothing.
@@ -80,7 +80,7 @@ type shownMembers struct {
 	namespace string
 }
 
-// kindState is how a kind of a module is in a member, and the condition that tells.
+// kindState is how a kind of a module is in a member, and the condition that shows it.
 type kindState struct {
 	condition string
 	is        webhook.Installation
@@ -185,7 +185,7 @@ func installed(condition string, is webhook.Installation) metav1.Condition {
 }
 
 // ownEvents records Events about registrations in the hub cluster while no other replica is known to own the member, so that
-// what all replicas see is not told as often as there are replicas.
+// what all replicas see is not reported as often as there are replicas.
 type ownEvents struct {
 	events.EventRecorder
 	routes routes

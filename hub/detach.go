@@ -21,7 +21,7 @@ const (
 const maxDetachReason = 256
 
 // detach gives up a member by force, or takes it back, as the annotation on its registration Secret says. Each change is
-// told in an Event on the Secret and in the log, and the metric plimsoll_member_detached shows what is.
+// reported in an Event on the Secret and in the log, and the metric plimsoll_member_detached shows what is.
 func (h *holds) detach(event clusters.Event) {
 	member, registration := event.Status.Name, event.Status.Registration
 	reason, asked := detachReason(registration)
@@ -31,12 +31,12 @@ func (h *holds) detach(event clusters.Event) {
 	case asked && (!is || was != reason):
 		h.runtime.Detach(member, reason)
 		h.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
-		h.tell(registration, corev1.EventTypeWarning, eventDetached, "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
+		h.record(registration, corev1.EventTypeWarning, eventDetached, "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
 	case !asked && is:
 		h.runtime.Attach(member)
 		h.log.Info("member is no longer detached by force", "member", member)
 		if !event.Removed {
-			h.tell(registration, corev1.EventTypeNormal, eventAttached, "no longer detached by force: the hub works in the member again")
+			h.record(registration, corev1.EventTypeNormal, eventAttached, "no longer detached by force: the hub works in the member again")
 		}
 	}
 }
@@ -47,8 +47,8 @@ func detachReason(r clusters.Registration) (reason string, detached bool) {
 	return cmp.Or(plain.Text(reason, maxDetachReason), "no reason was given"), detached
 }
 
-// tell records an Event about a registration Secret, of which it is given nothing but the identity.
-func (h *holds) tell(r clusters.Registration, kind, reason, message string) {
+// record records an Event about a registration Secret, of which it is given nothing but the identity.
+func (h *holds) record(r clusters.Registration, kind, reason, message string) {
 	if h.events == nil {
 		return
 	}

@@ -40,12 +40,12 @@ func TestAMemberIsDetachedAsItsRegistrationSaysAndEachChangeIsToldOnce(t *testin
 	}
 	g.member(event)
 	if e := told(); e != "" {
-		t.Errorf("told again: %q", e)
+		t.Errorf("reported again: %q", e)
 	}
 	event.Status.Registration.Annotations = nil
 	g.member(event)
 	if _, detached := rt.Detached("a"); detached || !strings.HasPrefix(told(), "Normal Attached") {
-		t.Error("still detached, or nobody was told")
+		t.Error("still detached, or nobody was notified")
 	}
 	event.Status.Registration.Annotations = map[string]string{clusters.DetachedAnnotation: ""}
 	g.member(event)

@@ -9,13 +9,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// eventLog puts into the journal what the parts of the hub tell. Orders are put there by the API. Every replica keeps a journal of
+// eventLog puts into the journal what the parts of the hub report. Orders are put there by the API. Every replica keeps a journal of
 // what it hears of; the API shows that of a member's owner.
 type eventLog struct {
 	journal *journal.Journal
 
 	mu     sync.Mutex
-	states map[string]clusters.State // as told last, by member
+	states map[string]clusters.State // as reported last, by member
 }
 
 func newEventLog() *eventLog {
@@ -45,11 +45,11 @@ func (h *eventLog) member(event clusters.Event) {
 	})
 }
 
-// placement notes what spot placement tells.
-func (h *eventLog) placement(told spot.Event) {
+// placement notes what spot placement reports.
+func (h *eventLog) placement(event spot.Event) {
 	h.journal.Add(journal.Event{
-		Type: eventTypes[told.Type], At: told.At, Member: told.Member, Namespace: told.Workload.Namespace, Kind: told.Workload.Kind,
-		Name: told.Workload.Name, Subject: told.Subject, Reason: told.Reason, Message: told.Message,
+		Type: eventTypes[event.Type], At: event.At, Member: event.Member, Namespace: event.Workload.Namespace, Kind: event.Workload.Kind,
+		Name: event.Workload.Name, Subject: event.Subject, Reason: event.Reason, Message: event.Message,
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
-// changing is an ownership that is told what to say.
+// changing is an ownership that a test changes.
 type changing struct {
 	told
 	refusal error

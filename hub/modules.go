@@ -116,7 +116,7 @@ func (h *Hub) addController(controller *reconcile.Controller, kinds []clusters.K
 	return nil
 }
 
-// kindStates tell how the kinds of the modules are in a member, by the conditions that show it.
+// kindStates say how the kinds of the modules are in a member, by the conditions that show it.
 func (h *Hub) kindStates(member string) []kindState {
 	var states []kindState
 	for i := range h.modules {

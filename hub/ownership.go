@@ -25,7 +25,7 @@ type Ownership interface {
 	Subscribe(f func())
 }
 
-// sole is the Ownership of a replica that was told that it is the only one.
+// sole is the Ownership of a replica that is configured to be the only one.
 type sole struct{ address string }
 
 // foreverFrom is far enough for something that has no end.

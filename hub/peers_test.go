@@ -152,36 +152,36 @@ func TestAReplicaThatStopsMakesNoNewConnections(t *testing.T) {
 	}
 }
 
-// told is an Ownership as it is told.
-type told struct {
+// fixed is an Ownership with fixed answers.
+type fixed struct {
 	owner  string
 	mine   bool
 	lapsed bool // the owner's term has ended
 }
 
-func (o told) Owner(string) (string, time.Time) {
+func (o fixed) Owner(string) (string, time.Time) {
 	if o.lapsed {
 		return o.owner, time.Now()
 	}
 	return o.owner, time.Now().Add(time.Hour)
 }
-func (o told) Mine(string) (time.Time, bool) { return time.Time{}, o.mine }
-func (o told) MineAny() bool                 { return o.mine }
-func (o told) Subscribe(func())              {}
+func (o fixed) Mine(string) (time.Time, bool) { return time.Time{}, o.mine }
+func (o fixed) MineAny() bool                 { return o.mine }
+func (o fixed) Subscribe(func())              {}
 
 func TestWhoAnswersForAMember(t *testing.T) {
 	const self, other = "10.0.0.1:1", "10.0.0.2:1"
 	for name, test := range map[string]struct {
-		ownership     told
+		ownership     fixed
 		local         bool   // admissions
 		owner         string // of admissions that are not local
 		answersItself bool   // questions; orders only where admissions are local
 	}{
-		"the owner":                     {told{self, true, false}, true, "", true},
-		"a standby":                     {told{other, false, false}, false, other, false},
-		"an owner that was lost":        {told{other, false, true}, false, "", false},
-		"nobody owns it":                {told{"", false, true}, false, "", false},
-		"an owner that could not renew": {told{self, false, true}, false, "", true},
+		"the owner":                     {fixed{self, true, false}, true, "", true},
+		"a standby":                     {fixed{other, false, false}, false, other, false},
+		"an owner that was lost":        {fixed{other, false, true}, false, "", false},
+		"nobody owns it":                {fixed{"", false, true}, false, "", false},
+		"an owner that could not renew": {fixed{self, false, true}, false, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routes{ownership: test.ownership, self: self}

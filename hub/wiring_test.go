@@ -23,7 +23,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
-// wired is what the parts of a hub are told, as far as it follows from the configuration. It is made by the functions that
+// wired is what the parts of a hub are given, as far as it follows from the configuration. It is made by the functions that
 // the composition itself calls.
 func wired(t *testing.T, config config.Config) []any {
 	t.Helper()

@@ -103,7 +103,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 	}
 }
 
-// endingOf tells a missed deadline from other errors.
+// endingOf distinguishes a missed deadline from other errors.
 func endingOf(ctx context.Context, result Result, err error) ending {
 	end := ending{result: result, err: err}
 	if err != nil && errors.Is(context.Cause(ctx), errDeadline) {

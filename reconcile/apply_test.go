@@ -211,7 +211,7 @@ func TestARefusedApplyStallsWithTheServersReasonAndRecovers(t *testing.T) {
 		if r := gadgetRecord(a.h, "one"); r.LastOutcome != OutcomeTerminal || r.State != StateWaiting || r.Reason != reasonStalled {
 			t.Errorf("record %+v", r)
 		}
-		a.refuse.Store(nil) // nothing tells us
+		a.refuse.Store(nil) // nothing shows that
 		time.Sleep(2 * defaultStalledRetry)
 		if g := mustRead[*gadget](a.plant, "one"); condition(g, ConditionReady) != "True/Succeeded" || condition(g, ConditionStalled) != "" {
 			t.Errorf("status %+v", g.Status)

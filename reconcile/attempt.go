@@ -59,9 +59,9 @@ func (a *adapter[T]) act(ctx context.Context, e *engagement, req Request[T]) (en
 	return endingOf(ctx, result, err)
 }
 
-// conclude writes what changed of the status, if it is ours to keep and worth telling.
+// conclude writes what changed of the status, if it is ours to keep and worth a write.
 func (a *adapter[T]) conclude(e *engagement, req Request[T], before StatusObject, reports bool, end ending) error {
-	if !reports || !end.worthTelling() || !e.live() {
+	if !reports || !end.worthWriting() || !e.live() {
 		return nil
 	}
 	req.Conditions.conclude(end)
@@ -82,9 +82,9 @@ func (a *adapter[T]) conclude(e *engagement, req Request[T], before StatusObject
 	return nil
 }
 
-// worthTelling reports whether an ending is one for the object's status. What ended because somebody else was faster, or
+// worthWriting reports whether an ending is one for the object's status. What ended because somebody else was faster, or
 // because this replica may not act any more, says nothing about the object; one that was cleaned up is about to go.
-func (e ending) worthTelling() bool {
+func (e ending) worthWriting() bool {
 	switch e.outcome {
 	case codeGone, codeCleanedUp, codeNotOurs:
 		return false

@@ -149,7 +149,7 @@ func (b *Builder[T]) FinalizeDeadline(d time.Duration) *Builder[T] {
 }
 
 // StalledRetry is the time after which a key that ended with a [TerminalError] is tried again, give or take a tenth, for
-// what no watch tells: a quota that was raised, a permission that was given. Default 1 min for a [StatusObject], and never
+// what no watch shows: a quota that was raised, a permission that was given. Default 1 min for a [StatusObject], and never
 // for other kinds; 0: never.
 func (b *Builder[T]) StalledRetry(d time.Duration) *Builder[T] {
 	if d < 0 {

@@ -19,11 +19,11 @@ const (
 	ChangeUpdated = stream.ChangeUpdated
 	// ChangeDeleted: Object is the last state that the reader knows of an object that is gone.
 	ChangeDeleted = stream.ChangeDeleted
-	// ChangeSynced: everything that was in the member's cache when the reader came to it has been told. Once for each time
+	// ChangeSynced: everything that was in the member's cache when the reader came to it has been sent. Once for each time
 	// that a member is followed.
 	ChangeSynced = stream.ChangeSynced
 	// ChangeResynced: the reader was slower than the changes, and some states were skipped. What was skipped until this was
-	// queued has been told by now, in its newest state.
+	// queued has been sent by now, in its newest state.
 	ChangeResynced = stream.ChangeResynced
 	// ChangeDisengaged: the member or the kind is no longer followed, for Err. What the reader knows of the member is void.
 	ChangeDisengaged = stream.ChangeDisengaged
@@ -38,9 +38,9 @@ type Change[T client.Object] = stream.Change[T]
 // Changes follows the objects of a kind in the cache of a member, or of all members if the name is empty. The kind must be
 // cached there, which it is where a controller declares it.
 //
-// For each object the reader is told its states in their order. It is never waited for: while it is busy, further changes of
-// an object that it has not been told about yet are merged into one, and such that cancel each other out are dropped, so a
-// slow reader costs memory for no more than the objects that there are. It then misses states, which [ChangeResynced] tells,
+// For each object the reader gets its states in their order. It is never waited for: while it is busy, further changes of
+// an object that it has not been notified about yet are merged into one, and such that cancel each other out are dropped, so a
+// slow reader costs memory for no more than the objects that there are. It then misses states, which [ChangeResynced] reports,
 // and never the newest one. Members take turns.
 //
 // The sequence ends when ctx ends or the loop is left. That of a single member also ends, after [ChangeDisengaged], when the

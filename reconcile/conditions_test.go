@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// endings are all the ways in which a reconcile can end that are told in a status.
+// endings are all the ways in which a reconcile can end that are reported in a status.
 var endings = map[string]ending{
 	"done":    {},
 	"requeue": {result: Requeue("not yet")},

@@ -35,7 +35,7 @@ const (
 type ending struct {
 	result  Result
 	err     error
-	outcome outcomeCode // when the result and the error do not tell how it ended; else codeNone
+	outcome outcomeCode // when the result and the error do not say how it ended; else codeNone
 	overdue string      // that cleaning up has taken too long; empty: it has not
 	ours    bool        // the error is that of a write of the framework's own, which no change of the object announces
 	asked   asking

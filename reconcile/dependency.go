@@ -25,7 +25,7 @@ type Unmet = depend.Unmet
 // the object that depends on it. Values are never kept: of a Secret only its name and version are watched, and the names of its
 // keys are read when they are asked for.
 //
-// It tells whoever may write the depending object whether such a Secret exists, so a reconciler that takes the namespace
+// It shows whoever may write the depending object whether such a Secret exists, so a reconciler that takes the namespace
 // from users should insist on their own.
 func OnSecret(name types.NamespacedName, keys ...string) Dependency {
 	return depend.OnSecret(name, keys...)
@@ -70,7 +70,7 @@ func WaitFor(unmet *Unmet) Result {
 // object that is being deleted waits for nothing, so that it can go.
 //
 // A dependency is watched where it is, also in another member ([Dependency.In]), so its change wakes whoever waits for it at
-// once. Objects that wait for each other in a circle are told so. A reconciler that can do a part of its work without its
+// once. Objects that wait for each other in a circle are reported as such. A reconciler that can do a part of its work without its
 // dependencies, or that wants to continue when one that it had is gone, asks with [Request.Require] instead.
 func (b *Builder[T]) DependsOn(of func(obj T) []Dependency) *Builder[T] {
 	if of == nil {

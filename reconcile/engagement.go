@@ -208,7 +208,7 @@ func (e *engagement) end() {
 	e.controller.ended(e)
 }
 
-// known reports whether the reconciled object of a key is in the cache, as far as that can be told without asking anybody.
+// known reports whether the reconciled object of a key is in the cache, as far as that is known without asking anybody.
 // An object that comes later brings its own event; one that is gone must not come back into the ledger because something
 // that pointed at it changes after it, or the queue of a standby would grow forever.
 func (e *engagement) known(key types.NamespacedName) bool {

@@ -143,7 +143,7 @@ func finalEnding(r FinalizeResult) ending {
 // setFinalizer adds or removes the controller's finalizer, and returns the object as it is then. The patch replaces the list
 // of finalizers, and carries the resourceVersion of the list it was made from: it cannot lose what somebody else has added
 // or bring back what somebody removed, nor meet another object of the same name. A conflict is tried again from the live
-// object. (A JSON patch that tests the element would be refused less often, and with an error that cannot be told from a bad
+// object. (A JSON patch that tests the element would be refused less often, and with an error that cannot be distinguished from a bad
 // request; with server-side apply a finalizer that another manager has written as well, a backup's restore for one, could
 // never be removed.)
 func (a *adapter[T]) setFinalizer(ctx context.Context, e *engagement, obj T, want bool) (T, error) {

@@ -29,7 +29,7 @@ func (g Hold) String() string {
 	return "unknown"
 }
 
-// setting is what was told about one hold; the zero value follows what was told to all members, which is released at first.
+// setting is the value of one hold; the zero value follows that of all members, which is released at first.
 type setting struct {
 	mode   holdMode
 	reason string
@@ -179,7 +179,7 @@ func (rt *Runtime) DrainMember(ctx context.Context, member string) error {
 // ones may start while it waits.
 func (rt *Runtime) Drain(ctx context.Context) error { return rt.active.wait(ctx, &rt.mu) }
 
-// active counts running reconciles and tells when there are none. Guarded by Runtime.mu.
+// active counts running reconciles and returns when there are none. Guarded by Runtime.mu.
 type active struct {
 	n       int
 	waiting []chan struct{}

@@ -11,7 +11,7 @@ import (
 // count is kept for the queue and for each member in it, so that neither a busy member nor a busy priority can starve others.
 const shareEvery = 16
 
-// share tells the priority that the n-th pick favours; priorities: none.
+// share returns the priority that the n-th pick favours; priorities: none.
 func share(n uint32) Priority {
 	switch n % shareEvery {
 	case 0:

@@ -200,7 +200,7 @@ func (q *queue) lost(l *flow, key types.NamespacedName, keeps bool) {
 	}
 }
 
-// begin tells the worker that took a key what it needs. Not ok: the key's engagement is over.
+// begin returns what the worker that took a key needs. Not ok: the key's engagement is over.
 func (q *queue) begin(req mcreconcile.Request) (work, bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
@@ -212,7 +212,7 @@ func (q *queue) begin(req mcreconcile.Request) (work, bool) {
 		priority: run.record.priority}, true
 }
 
-// work is what a worker is told about the key it took.
+// work is what a worker has to know about the key it took.
 type work struct {
 	flow       *flow
 	engagement *engagement

@@ -125,7 +125,7 @@ func TestAFinalizerThatWasRefusedIsTriedAgain(t *testing.T) {
 				if r, _ := h.Lookup(keyOf("c", "a", "one")); r.LastOutcome != OutcomeTerminal || r.State != StateWaiting {
 					t.Errorf("%s, %s, want it to wait for another try", r.State, r.LastOutcome)
 				}
-				refuse.Store(false) // the right is given back, and nothing tells
+				refuse.Store(false) // the right is given back, and no event says so
 				time.Sleep(2 * defaultStalledRetry)
 				s.follow()
 				cm, there := read[*corev1.ConfigMap](s, "one")

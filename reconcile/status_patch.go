@@ -27,7 +27,7 @@ const (
 
 // writeStatus writes what differs between the status an object had before and the one it has after. It is a JSON merge
 // patch that carries the resourceVersion it was made for: custom resources know no strategic merge, and server-side apply
-// would send everything each time and could not tell a condition of ours that somebody else changed. When the object has
+// would send everything each time and could not see that somebody else changed a condition of ours. When the object has
 // changed meanwhile, or the cache was behind, the same difference is rebuilt for the live object. Nothing is sent when
 // nothing differs.
 func writeStatus(ctx context.Context, c client.Client, live client.Reader, before, after StatusObject) error {

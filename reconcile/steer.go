@@ -37,7 +37,7 @@ func (p *primary) weigh(old, obj client.Object, initial bool) (Priority, bool) {
 }
 
 // requested reports whether a person asks for a reconcile that has not been yet. An object that is new in the cache, as after
-// a restart, tells it only when its status says what was handled last.
+// a restart, shows it only when its status says what was handled last.
 func (p *primary) requested(old, obj client.Object) bool {
 	request := obj.GetAnnotations()[AnnotationRequestedAt]
 	if request == "" {
@@ -122,7 +122,7 @@ const (
 	AnnotationRequestedAt = "plimsoll.dev/requested-at"
 	// AnnotationPaused with the value "true" keeps the object from being reconciled and cleaned up, until it is removed: then
 	// it is looked at at once. The ledger says Paused, and a StatusObject has the condition Paused. Values other than "true"
-	// and "false" are told in a Warning event, and pause nothing. Controllers that were built with ReconcilePaused are called
+	// and "false" are reported in a Warning event, and pause nothing. Controllers that were built with ReconcilePaused are called
 	// all the same, and know themselves what a pause stops.
 	AnnotationPaused = "plimsoll.dev/paused"
 )

@@ -31,12 +31,12 @@ func (e *engagement) watchStuck(key types.NamespacedName, after time.Duration) *
 	w := &stuckWatch{e: e, key: key, began: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(after, w.tell)
+	w.timer = time.AfterFunc(after, w.report)
 	return w
 }
 
-// tell logs, and sets the timer for the next line.
-func (w *stuckWatch) tell() {
+// report logs, and sets the timer for the next line.
+func (w *stuckWatch) report() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {

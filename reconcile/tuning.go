@@ -14,7 +14,7 @@ const (
 	defaultStalledRetry     = time.Minute
 )
 
-// tuning is what a builder was told about times and rates; zero: the default.
+// tuning has the times and rates that a builder was given; zero: the default.
 type tuning struct {
 	backoffFirst, backoffMost time.Duration
 	perSecond                 float64 // 0: no limit

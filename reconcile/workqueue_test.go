@@ -22,7 +22,7 @@ func TestShutDownHandsOutNothingAndWaitsForNobody(t *testing.T) {
 	l := b.join(q, "m")
 	w.ShutDown()
 	if !<-got || !w.ShuttingDown() {
-		t.Error("a waiting worker was not told of the shut-down")
+		t.Error("a waiting worker was not notified of the shut-down")
 	}
 	wakeChanged(q, l, "a")
 	if _, shutdown := w.Get(); !shutdown {

@@ -22,9 +22,9 @@ import (
 // standby makes h a replica that takes owner for the owner of every member.
 func standby(t *testing.T, h *hub, ca *pki.CA, owner string) {
 	t.Helper()
-	h.Router = routerFunc(func(string) (bool, string) { return false, owner })
-	h.Forwarder = NewForwarder(ca.PeerClientTLS())
-	t.Cleanup(h.Forwarder.Close)
+	h.options.Router = routerFunc(func(string) (bool, string) { return false, owner })
+	h.options.Forwarder = NewForwarder(ca.PeerClientTLS())
+	t.Cleanup(h.options.Forwarder.Close)
 }
 
 // servePeers serves other replicas and returns the address.
@@ -121,8 +121,8 @@ func TestAnOwnerThatHangsCostsAPlacementAndNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		h := newHub(t, toSpot)
-		h.Router = routerFunc(func(string) (bool, string) { return false, "192.0.2.1:9444" })
-		h.Forwarder = &Forwarder{client: &http.Client{Transport: hangingTransport{}}}
+		h.options.Router = routerFunc(func(string) (bool, string) { return false, "192.0.2.1:9444" })
+		h.options.Forwarder = &Forwarder{client: &http.Client{Transport: hangingTransport{}}}
 		g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(BeEmpty())
 		g.Expect(h.counted(outcomeNoOwner)).To(Equal(1.0))
 	})

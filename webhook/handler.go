@@ -40,14 +40,14 @@ type HandlerOptions struct {
 
 // Handler answers the admission calls of members. It lets every pod through; see [Placer] for what it may add.
 type Handler struct {
-	HandlerOptions
+	options      HandlerOptions
 	calls, peers *http.ServeMux
 	refusals     *calls.Refusals
 }
 
 // NewHandler creates the handler of both [CallPattern] and, as [Handler.Peer], [PeerPattern].
 func NewHandler(options HandlerOptions) *Handler {
-	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux(), refusals: calls.NewRefusals()}
+	h := &Handler{options: options, calls: http.NewServeMux(), peers: http.NewServeMux(), refusals: calls.NewRefusals()}
 	h.calls.HandleFunc(CallPattern, h.fromMember)
 	h.calls.HandleFunc("/", h.fromNobody)
 	h.peers.HandleFunc(PeerPattern, h.fromPeer)
@@ -62,12 +62,12 @@ func (h *Handler) Peer() http.Handler { return h.peers }
 
 func (h *Handler) fromMember(w http.ResponseWriter, r *http.Request) {
 	member := r.PathValue("member")
-	if !h.Tokens.Verify(member, r.PathValue("token")) {
+	if !h.options.Tokens.Verify(member, r.PathValue("token")) {
 		h.reject(w, "not_found", http.StatusNotFound)
 		h.refusals.Wait(r.Context(), member)
 		return
 	}
-	if !h.answer(w, r, member, h.Forwarder) {
+	if !h.answer(w, r, member, h.options.Forwarder) {
 		h.refusals.Wait(r.Context(), member) // the refusal is sent when this returns; what the call took is free already
 	}
 }
@@ -100,12 +100,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		h.rejectUnread(w, lengthReasons[status], status)
 		return false
 	}
-	reading, err := h.Metrics.begin(member, room)
+	reading, err := h.options.Metrics.begin(member, room)
 	if err != nil {
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
 		return errors.Is(err, errAllBusy)
 	}
-	defer h.Metrics.end(reading, room)
+	defer h.options.Metrics.end(reading, room)
 	if room > maxPooled {
 		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
 	}
@@ -120,7 +120,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return false
 	}
 	outcome := h.decide(ctx, member, call, forwarder, buffers)
-	h.Metrics.count(member, outcome, time.Since(started))
+	h.options.Metrics.count(member, outcome, time.Since(started))
 	header := w.Header()
 	header["Content-Type"] = jsonType
 	header["Content-Length"] = []string{strconv.Itoa(buffers.answer.Len())}
@@ -140,7 +140,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 		buffers.allow(call.pod.RequestUID, patch)
 		return outcomeCheck
 	}
-	local, owner := h.Router.Route(member)
+	local, owner := h.options.Router.Route(member)
 	switch {
 	case local:
 		call.pod.PatchInto = buffers.patch[:0]
@@ -155,7 +155,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 		return outcomeNoOwner
 	}
 	if err := forwarder.forward(ctx, owner, member, buffers.into().Bytes(), &buffers.answer); err != nil {
-		h.Log.Debug("admitted a pod without a decision: the owner did not answer", "member", member, "error", err)
+		h.options.Log.Debug("admitted a pod without a decision: the owner did not answer", "member", member, "error", err)
 		buffers.answer.Reset()
 		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeNoOwner
@@ -165,7 +165,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 
 // reject refuses what is no call of a member. The API server lets the pod through (failurePolicy Ignore).
 func (h *Handler) reject(w http.ResponseWriter, reason string, status int) {
-	h.Metrics.rejected.WithLabelValues(reason).Inc()
+	h.options.Metrics.rejected.WithLabelValues(reason).Inc()
 	http.Error(w, http.StatusText(status), status)
 }
 

@@ -31,7 +31,7 @@ func (f placerFunc) Place(ctx context.Context, member string, pod *spot.PodReque
 	return f(ctx, member, pod)
 }
 
-// Reads tells that it looks at everything.
+// Reads reports that it looks at everything.
 func (f placerFunc) Reads([]byte) bool { return true }
 
 type routerFunc func(member string) (bool, string)
@@ -88,7 +88,7 @@ func (h *hub) do(method, path, contentType string, body io.Reader) *httptest.Res
 
 // counted is how many calls of eu ended with the outcome.
 func (h *hub) counted(outcome string) float64 {
-	return testutil.ToFloat64(h.Metrics.admissions.WithLabelValues("eu", outcome))
+	return testutil.ToFloat64(h.options.Metrics.admissions.WithLabelValues("eu", outcome))
 }
 
 // allowed checks that an answer lets its pod through, and returns the patch.
@@ -176,8 +176,8 @@ func TestAnUnknownMemberAndAWrongTokenGetTheSameAnswerUnread(t *testing.T) {
 		g.Expect(answer.Body.String()).To(Equal(first.Body.String()))
 		g.Expect(answer.Header()).To(Equal(first.Header()))
 	}
-	g.Expect(testutil.ToFloat64(h.Metrics.rejected.WithLabelValues("not_found"))).To(Equal(4.0))
-	g.Expect(testutil.CollectAndCount(h.Metrics.admissions)).To(BeZero(), "strangers make no series")
+	g.Expect(testutil.ToFloat64(h.options.Metrics.rejected.WithLabelValues("not_found"))).To(Equal(4.0))
+	g.Expect(testutil.CollectAndCount(h.options.Metrics.admissions)).To(BeZero(), "strangers make no series")
 }
 
 // unreadable fails the test when it is read.
@@ -217,7 +217,7 @@ func TestWhatIsNoAdmissionCallIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(h.do(test.method, h.path(), test.contentType, strings.NewReader(test.body)).Code).To(Equal(test.code))
-			// A body whose length is not told beforehand.
+			// A body whose length is not known beforehand.
 			if test.method == http.MethodPost {
 				test.code = http.StatusLengthRequired
 			}
@@ -323,9 +323,9 @@ func TestTheSeriesOfAMemberGoWithIt(t *testing.T) {
 	h := newHub(t, toSpot)
 	h.call(h.path(), recordedReview(t))
 	g.Expect(testutil.CollectAndCount(h.metrics)).NotTo(BeZero())
-	h.Metrics.Forget("eu")
-	g.Expect(testutil.CollectAndCount(h.Metrics.admissions)).To(BeZero())
-	g.Expect(testutil.CollectAndCount(h.Metrics.duration)).To(BeZero())
+	h.options.Metrics.Forget("eu")
+	g.Expect(testutil.CollectAndCount(h.options.Metrics.admissions)).To(BeZero())
+	g.Expect(testutil.CollectAndCount(h.options.Metrics.duration)).To(BeZero())
 	h.call(h.path(), recordedReview(t))
 	g.Expect(h.counted("spot")).To(Equal(1.0))
 }

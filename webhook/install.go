@@ -165,7 +165,7 @@ func (i *Installer) Forget(_ context.Context, member string, _ types.NamespacedN
 	delete(i.installations, member)
 }
 
-// Reached tells of the members that were checked whether their API servers reach the webhook.
+// Reached says of the members that were checked whether their API servers reach the webhook.
 func (i *Installer) Reached() map[string]bool { return i.checks.all() }
 
 // Reconcile makes the configuration what it should be, and writes nothing when it is.

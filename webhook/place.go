@@ -20,11 +20,11 @@ type Placer interface {
 func (h *Handler) place(ctx context.Context, member string, pod *spot.PodRequest) (placed spot.Placement) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.Log.Error("placing a pod panicked; the pod was admitted without a decision", "member", member, "panic", cause, "stack", string(debug.Stack()))
+			h.options.Log.Error("placing a pod panicked; the pod was admitted without a decision", "member", member, "panic", cause, "stack", string(debug.Stack()))
 			placed = spot.Placement{Outcome: outcomeError}
 		}
 	}()
-	placed = h.Placer.Place(ctx, member, pod)
+	placed = h.options.Placer.Place(ctx, member, pod)
 	if ctx.Err() != nil {
 		return spot.Placement{Outcome: outcomeTimeout}
 	}

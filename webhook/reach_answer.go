@@ -13,7 +13,7 @@ const outcomeCheck = "check"
 func isCheck(key []byte) bool { return string(key) == checkAnnotation }
 
 // reads reports which labels and annotations of a pod are looked at.
-func (h *Handler) reads(key []byte) bool { return isCheck(key) || h.Placer.Reads(key) }
+func (h *Handler) reads(key []byte) bool { return isCheck(key) || h.options.Placer.Reads(key) }
 
 // checkPatch marks the pod of a check; false: the call is none. Only dry runs are.
 func checkPatch(call *review, into []byte) (patch []byte, is bool) {

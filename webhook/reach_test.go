@@ -179,7 +179,7 @@ func TestANameThatOnlyTheHubsClusterResolvesIsSaidToBeOne(t *testing.T) {
 func TestAnyReplicaAnswersAnyChecksOwnMark(t *testing.T) {
 	g := NewWithT(t)
 	h := newHub(t, toSpot)
-	h.Router = routerFunc(func(string) (bool, string) { return false, "" }) // of nobody
+	h.options.Router = routerFunc(func(string) (bool, string) { return false, "" }) // of nobody
 	const nonce = "0b4f8a52-7d0c-4c0e-9a47-2f3c1d5e6f70"
 	check := func(dryRun, nonce string) string {
 		return allowed(g, h.call(h.path(), reviewOf("1", `,"dryRun":`+dryRun+`,"object":{"metadata":{"annotations":{"plimsoll.dev/webhook-check":"`+nonce+`"}}}`)), "1")

@@ -25,8 +25,8 @@ type reviewScanner struct{ jsonscan.Scanner }
 // textGuess is how much text of a usual pod's review is kept, so that it is allocated once.
 const textGuess = 512
 
-// decode reads the body of an admission call into r, which keeps nothing of an earlier one but its memory. reads tells
-// which labels and annotations of the pod are looked at; nil: all. Errors tell where the body is wrong, and never quote it.
+// decode reads the body of an admission call into r, which keeps nothing of an earlier one but its memory. reads says
+// which labels and annotations of the pod are looked at; nil: all. Errors say where the body is wrong, and never quote it.
 func (r *review) decode(body []byte, reads func(key []byte) bool) error {
 	r.reset()
 	s := reviewScanner{Scanner: jsonscan.Scanner{Data: body, Reads: reads}}

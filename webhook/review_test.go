@@ -146,7 +146,7 @@ func requirementsOf(in []requirementAsGoReads) (out []corev1.NodeSelectorRequire
 	return out
 }
 
-// sameReview tells nil from empty for what patches are made to: the path of an empty list exists.
+// sameReview distinguishes nil from empty for what patches are made to: the path of an empty list exists.
 var sameReview = cmp.Options{cmp.AllowUnexported(review{}), cmpopts.IgnoreFields(review{}, "spare"),
 	cmp.FilterValues(func(a, b []corev1.NodeSelectorRequirement) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 	cmp.FilterValues(func(a, b []corev1.NodeSelectorTerm) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),

@@ -109,5 +109,5 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection tells controller-runtime's manager to start the server on every replica.
+// NeedLeaderElection asks controller-runtime's manager to start the server on every replica.
 func (s *Server) NeedLeaderElection() bool { return false }

@@ -67,7 +67,7 @@ func TestTheServerSpeaksBothVersionsOfHTTPAndKeepsConnections(t *testing.T) {
 	}
 }
 
-// A client that is told in an answer that its connection ends sends its next call on another one. One that finds its idle
+// A client that reads in an answer that its connection ends sends its next call on another one. One that finds its idle
 // connection closed may just have sent a call on it, which is lost: net/http, and so API servers, do not send a POST again.
 func TestAServerThatLeavesEndsConnectionsWithAnswersAndStillTakesNewOnes(t *testing.T) {
 	for version, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {

@@ -72,7 +72,7 @@ func (t *Tokens) Current(member string) (string, error) {
 }
 
 // Verify reports whether token is the member's token of this generation or the one before. While the annotation is not a
-// number, no token is good. How long it takes tells neither how much of a token is right nor whether the member exists.
+// number, no token is good. How long it takes shows neither how much of a token is right nor whether the member exists.
 func (t *Tokens) Verify(member, token string) bool {
 	registration, ok := t.registrations(member)
 	generation, err := tokenGeneration(registration.Annotations)

@@ -27,7 +27,7 @@ func ExampleVet() {
 	}
 	fmt.Println(vetted)
 
-	// The hub may be told in which networks its members are.
+	// The configuration may name the networks in which members are.
 	rules := kubeconfig.Rules{AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	_, err = kubeconfig.Vet("prod-eu", []byte(uploaded), rules)
 	if refused := (*kubeconfig.RefusedError)(nil); errors.As(err, &refused) {

@@ -45,7 +45,7 @@ var carriers = []struct {
 // localNAT64 is for translation that a network sets up for itself (RFC 8215): where in it an IPv4 address stands is not known.
 var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 
-// metadata are the services of clouds that are not link-local and tell whoever asks what their machines may do.
+// metadata are the services of clouds that are not link-local and say to any caller what their machines may do.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // AWS
 	netip.MustParseAddr("fd00:ec2::23"),    // AWS, credentials of pods

@@ -32,7 +32,7 @@ type Vetted struct {
 	rules  Rules
 }
 
-// Endpoint identifies the cluster by where it is and how it is trusted, for members that do not tell who they are.
+// Endpoint identifies the cluster by where it is and how it is trusted, for members that do not show who they are.
 func (v *Vetted) Endpoint() string {
 	of := v.config
 	sum := sha256.Sum256([]byte(of.Host + "\x00" + of.ServerName + "\x00" + of.CAFile + "\x00" + string(of.CAData)))
@@ -109,7 +109,7 @@ func currentContext(kubeconfig []byte) (*api.Cluster, *api.AuthInfo, error) {
 
 var lineNumber = regexp.MustCompile(`\bline (\d{1,6})\b`)
 
-// atLine gives " (line 3)" when the parser's error tells it.
+// atLine gives " (line 3)" when the parser's error has it.
 func atLine(err error) string {
 	if match := lineNumber.FindStringSubmatch(err.Error()); match != nil {
 		return fmt.Sprintf(" (line %s)", match[1])

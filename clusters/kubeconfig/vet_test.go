@@ -173,7 +173,7 @@ func TestListedNetworksAreTheOnlyOnesAllowed(t *testing.T) {
 	g.Expect(rules.checkAddr(netip.MustParseAddr("10.0.0.1"))).To(MatchError(ContainSubstring("10.0.0.1")))
 }
 
-// FuzzVet looks for a panic, for an error that is not typed, and for one that tells a part of the kubeconfig.
+// FuzzVet looks for a panic, for an error that is not typed, and for one that shows a part of the kubeconfig.
 func FuzzVet(f *testing.F) {
 	f.Add(sample.KubeconfigOf(sample.GoodServer, sample.GoodUser))
 	f.Add(sample.KubeconfigOf(sample.GoodServer+"\nproxy-url: http://me:"+sample.Canary+"@proxy", sample.GoodUser))
@@ -193,7 +193,7 @@ func FuzzVet(f *testing.F) {
 			t.Fatalf("error is not typed: %T", err)
 		}
 		if strings.Contains(err.Error(), sample.Canary) {
-			t.Fatalf("error tells a secret: %v", err)
+			t.Fatalf("error shows a secret: %v", err)
 		}
 	})
 }

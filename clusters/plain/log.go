@@ -43,7 +43,7 @@ type handler struct {
 	next    slog.Handler
 	sources *sources
 	about   about // of what WithAttrs added
-	grouped bool  // attributes are those of a group, and tell of no source
+	grouped bool  // attributes are those of a group, and have no source
 }
 
 // Enabled implements [slog.Handler].

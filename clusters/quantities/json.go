@@ -106,7 +106,7 @@ func clampBare(text []byte) {
 	Clamp(text)
 }
 
-// quoted goes past a string; plain tells that it has no escapes.
+// quoted goes past a string; plain reports that it has no escapes.
 func (w *jsonWalker) quoted() (text []byte, plain, ok bool) {
 	w.at++
 	start := w.at
@@ -170,7 +170,7 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 	}
 }
 
-// field finds what a field leads to, nil where no quantity can be; items tells that it has the objects of a list.
+// field finds what a field leads to, nil where no quantity can be; items reports that it has the objects of a list.
 func (s *state) field(name []byte, plain bool) (child *state, items bool) {
 	items = string(name) == "items"
 	if s == nil && (items || plain) {

@@ -1,4 +1,4 @@
-// Command plimsoll-hub runs one replica of the hub, with WebApps. Everything it can be told is in docs/configuration.md.
+// Command plimsoll-hub runs one replica of the hub, with WebApps. Every key and flag of it is in docs/configuration.md.
 package main
 
 import (

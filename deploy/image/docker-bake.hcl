@@ -6,7 +6,7 @@
 # The builder has to be one that can make an image of several platforms: `docker buildx create --use`, where the engine's own
 # cannot. Nothing is run in the image, so none needs an emulator.
 
-# The same that `make image` is told.
+# The same as for `make image`.
 variable "IMAGE" {
   default = "plimsoll-hub:dev"
 }

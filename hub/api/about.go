@@ -20,7 +20,7 @@ const (
 
 // about sets the header of an answer to the version that answers and the time of its clock, if the caller asks for it.
 func about(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	// Calls that come by REST have no header of gRPC's, and to be told so costs more than most calls: the error prints the context.
+	// Calls that come by REST have no header of gRPC's, and to learn that costs more than most calls: the error prints the context.
 	if len(metadata.ValueFromIncomingContext(ctx, aboutHeader)) > 0 && grpc.ServerTransportStreamFromContext(ctx) != nil {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(versionHeader, builtFrom(), timeHeader, time.Now().UTC().Format(time.RFC3339Nano)))
 	}

@@ -37,7 +37,7 @@ func TestAnswersSayWhatAnswersToThoseWhoAreKnown(t *testing.T) {
 		}
 		if want == codes.Unauthenticated {
 			if len(header.Get(versionHeader))+len(header.Get(timeHeader)) > 0 {
-				t.Errorf("%s is told %v", token, header)
+				t.Errorf("%s gets %v", token, header)
 			}
 			continue
 		}

@@ -39,8 +39,8 @@ func (a *asked) take() []auth.Access {
 }
 
 func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
-	gate := &asked{}
-	s := serve(t, shop(t), func(o *Options) { o.Authorizer = gate })
+	authorizer := &asked{}
+	s := serve(t, shop(t), func(o *Options) { o.Authorizer = authorizer })
 	calls := everyCall(s)
 	calls[plimsollv1.WorkloadService_ListWorkloads_FullMethodName] = func(ctx context.Context) error {
 		_, err := s.workloads().ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{Namespace: "shop"})
@@ -94,7 +94,7 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		if !strings.Contains(method, ".ClusterService/") && method != plimsollv1.ObjectService_ListControllers_FullMethodName {
 			wanted.Namespace = "shop"
 		}
-		for _, got := range gate.take() {
+		for _, got := range authorizer.take() {
 			if rules[method].lists && got.Member == "" {
 				got.Member = wanted.Member // a list first asks about all members at once
 			}
@@ -116,7 +116,7 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		if answer, body := s.call(t, http.MethodGet, path, "", bearing("alice")); answer.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s %s", path, answer.Status, body)
 		}
-		for _, got := range gate.take() {
+		for _, got := range authorizer.take() {
 			if got.Namespace != namespace {
 				t.Errorf("%s asked for %+v", path, got)
 			}

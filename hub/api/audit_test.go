@@ -41,8 +41,8 @@ func (names) Allowed(_ context.Context, who auth.Identity, _ auth.Access) (bool,
 // silent is the ledger of a replica whose member does not answer.
 type silent struct{ ledger }
 
-func (silent) Closed(member string, gate reconcile.Hold) (string, bool) {
-	return "it does not answer", member == "prod" && gate == reconcile.HoldBreaker
+func (silent) Closed(member string, hold reconcile.Hold) (string, bool) {
+	return "it does not answer", member == "prod" && hold == reconcile.HoldBreaker
 }
 
 func (silent) RequeueFor(key reconcile.Key, caller string) (reconcile.Operation, error) {

@@ -60,7 +60,7 @@ func TestManyOrdersOfManyOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 	}
 }
 
-// Whoever cancels an order while its last key is ordered is told that nothing was taken back, not that it was cancelled.
+// Whoever cancels an order while its last key is ordered learns that nothing was taken back, not that it was cancelled.
 func TestAnOrderOfManyWhoseLastKeyIsOrderedIsNotCancelled(t *testing.T) {
 	for lost, want := range map[string]bool{"": false, "this replica stops": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 
 // candidates are the members that a list has yet to look at, in order; what the caller may not see is left out.
 type candidates struct {
-	gate    access
+	rights  access
 	needs   auth.Access // without a member
 	narrow  func(auth.Access, string) auth.Access
 	names   []string
@@ -35,24 +35,24 @@ type candidates struct {
 }
 
 // newCandidates starts behind the members before from; "" starts with the first.
-func newCandidates(ctx context.Context, gate access, needs auth.Access, of *partition, from string) (*candidates, error) {
-	all, err := gate.allowed(ctx, needs)
+func newCandidates(ctx context.Context, rights access, needs auth.Access, of *partition, from string) (*candidates, error) {
+	all, err := rights.allowed(ctx, needs)
 	if err != nil {
 		return nil, err
 	}
-	return candidatesOf(ctx, all, gate, needs, of, from)
+	return candidatesOf(ctx, all, rights, needs, of, from)
 }
 
 // candidatesOf is the same for a caller of whom it is known whether they may see all members.
-func candidatesOf(ctx context.Context, all bool, gate access, needs auth.Access, of *partition, from string) (*candidates, error) {
+func candidatesOf(ctx context.Context, all bool, rights access, needs auth.Access, of *partition, from string) (*candidates, error) {
 	names := of.names()
 	sort.Strings(names)
 	c := &candidates{
-		gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], all: all, first: from == "", most: maxChecks,
+		rights: rights, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], all: all, first: from == "", most: maxChecks,
 	}
 	var err error
 	if !all {
-		c.hidden, err = gate.hidden.Of(identityOf(ctx), needs, len(names))
+		c.hidden, err = rights.hidden.Of(identityOf(ctx), needs, len(names))
 	}
 	return c, err
 }
@@ -101,7 +101,7 @@ func (c *candidates) visible(ctx context.Context, batch []string) ([]string, err
 		}
 		c.checked++
 		group.Go(func() (err error) {
-			if may[i], err = c.gate.allowed(groupCtx, c.narrow(c.needs, name)); err == nil && !may[i] {
+			if may[i], err = c.rights.allowed(groupCtx, c.narrow(c.needs, name)); err == nil && !may[i] {
 				c.hidden.Add(name)
 			}
 			return err

@@ -116,10 +116,10 @@ func (s *served) showing(t *testing.T, certificate *tls.Certificate) *served {
 
 func TestAClientCertificateSaysWhoCalls(t *testing.T) {
 	ours, theirs := newIssuer(t, "ours"), newIssuer(t, "theirs")
-	pool, gate := ours.pool(), &known{}
+	pool, authorizer := ours.pool(), &known{}
 	s := serve(t, shop(t), func(o *Options) {
-		gate.people = o.Authorizer.(*people)
-		o.Authorizer, o.ClientCAs = gate, func() *x509.CertPool { return pool }
+		authorizer.people = o.Authorizer.(*people)
+		o.Authorizer, o.ClientCAs = authorizer, func() *x509.CertPool { return pool }
 	})
 	s.give("alice", auth.Access{Verb: verbGet, Resource: resourceClusters, Member: "prod"})
 	alice := pkix.Name{CommonName: "alice", Organization: []string{"team-eu", "operators"}}
@@ -165,11 +165,11 @@ func TestAClientCertificateSaysWhoCalls(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		if name == "one who may" {
-			gate.mu.Lock()
-			if want := []string{"team-eu", "operators", "system:authenticated"}; gate.last.User != "alice" || !slices.Equal(gate.last.Groups, want) {
-				t.Errorf("it was asked about %+v, want alice of %v", gate.last, want)
+			authorizer.mu.Lock()
+			if want := []string{"team-eu", "operators", "system:authenticated"}; authorizer.last.User != "alice" || !slices.Equal(authorizer.last.Groups, want) {
+				t.Errorf("it was asked about %+v, want alice of %v", authorizer.last, want)
 			}
-			gate.mu.Unlock()
+			authorizer.mu.Unlock()
 		}
 	}
 }

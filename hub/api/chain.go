@@ -23,11 +23,11 @@ import (
 const maxCall = 45 * time.Second
 
 // publicChain is what every call of a stranger goes through, on gRPC and REST alike, outermost first.
-func publicChain(o Options, gate access, metrics *metrics, paces *limits.Pace) []grpc.UnaryServerInterceptor {
+func publicChain(o Options, rights access, metrics *metrics, paces *limits.Pace) []grpc.UnaryServerInterceptor {
 	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
 		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), about, keepPace(paces), validate(protovalidate.GlobalValidator),
-		authorize(gate), lists.Masked,
+		authorize(rights), lists.Masked,
 	}
 }
 
@@ -75,7 +75,7 @@ func payer(ctx context.Context) string {
 	return identityOf(ctx).Share()
 }
 
-// call is what the log tells of one call; the interceptors inside fill it in.
+// call is what the log says about one call; the interceptors inside fill it in.
 type call struct {
 	user string
 }
@@ -92,7 +92,7 @@ func identityOf(ctx context.Context) auth.Identity {
 	return who
 }
 
-// recoverPanics turns a panic into an error that tells the caller nothing.
+// recoverPanics turns a panic into an error that shows the caller nothing.
 func recoverPanics(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(func(_ context.Context, cause any) error {
 		log.Error("an API call panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))

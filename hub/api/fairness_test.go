@@ -237,7 +237,7 @@ func TestAQuietWatchSendsBookmarksToResumeFrom(t *testing.T) {
 				case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:
 					puts = append(puts, message.GetObject().GetKey().GetName())
 				case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
-					t.Errorf("with token %q the watch begins anew: %s", token, message.GetReason())
+					t.Errorf("with token %q the watch begins again: %s", token, message.GetReason())
 				}
 			}
 			return puts, sent[len(sent)-1].GetResumeToken()

@@ -87,7 +87,7 @@ func (f *fleet) replica(t testing.TB, address string) *replica {
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r}, batches: r.batches,
-		gate: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), stopping: stopping, log: log,
+		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), stopping: stopping, log: log,
 	}
 	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
 	newServices(core).register(calls)
@@ -280,11 +280,11 @@ func (r *replica) Operation(id string) (reconcile.Operation, bool) {
 func (r *replica) Version(string) uint64 { return r.version.Add(1) }
 
 // Closed implements Objects.
-func (r *replica) Closed(member string, gate reconcile.Hold) (string, bool) {
+func (r *replica) Closed(member string, hold reconcile.Hold) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reason, shut := r.shut[member]
-	return reason, shut && gate == reconcile.HoldBreaker
+	return reason, shut && hold == reconcile.HoldBreaker
 }
 
 // OperationsIn implements Objects.

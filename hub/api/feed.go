@@ -157,7 +157,7 @@ func (f *feed[T]) merge(member string, items []T, blind bool) {
 		f.drop(nodes, there)
 	}
 	if f.revision != before {
-		f.tell()
+		f.wake()
 	}
 }
 
@@ -181,8 +181,8 @@ func (f *feed[T]) note(known *node[T]) {
 	f.entries = append(f.entries, logged[T]{f.revision, known})
 }
 
-// tell wakes the watchers. The lock is held.
-func (f *feed[T]) tell() {
+// wake wakes the watchers. The lock is held.
+func (f *feed[T]) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }

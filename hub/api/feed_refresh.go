@@ -78,7 +78,7 @@ func (f *feed[T]) rests(lanes map[string]*lane) bool {
 		return false
 	}
 	for _, l := range lanes {
-		if l.busy { // it would tell the next watchers
+		if l.busy { // it would answer the next watchers
 			return false
 		}
 	}
@@ -100,7 +100,7 @@ func (f *feed[T]) lookSafely(ctx context.Context, lanes map[string]*lane, ended 
 	f.look(ctx, lanes, ended)
 }
 
-// look begins to read the lanes whose time has come, and tells which members are gone.
+// look begins to read the lanes whose time has come, and reports which members are gone.
 func (f *feed[T]) look(ctx context.Context, lanes map[string]*lane, ended chan<- struct{}) {
 	names := f.members()
 	slices.Sort(names)
@@ -112,7 +112,7 @@ func (f *feed[T]) look(ctx context.Context, lanes map[string]*lane, ended chan<-
 	f.mu.Lock()
 	before := f.revision
 	f.onlyMembers(names)
-	f.tellState(before)
+	f.announceState(before)
 	var due []string
 	for owner := range of {
 		switch l := lanes[owner]; {
@@ -150,7 +150,7 @@ func (f *feed[T]) onlyMembers(names []string) {
 	}
 }
 
-// readLane begins to read the members of a lane that may have changed. What changes is told as soon as its member is read.
+// readLane begins to read the members of a lane that may have changed. What changes is sent as soon as its member is read.
 func (f *feed[T]) readLane(ctx context.Context, l *lane, members []string, ended chan<- struct{}) {
 	begun := time.Now()
 	f.mu.Lock()
@@ -194,7 +194,7 @@ func (f *feed[T]) changedOf(members []string, all bool) (some []lookup) {
 		f.mu.Lock()
 		last := f.reads[member]
 		current := last.done && !all
-		if says { // what the version does not tell shows after refreshCeiling
+		if says { // what the version does not show is seen after refreshCeiling
 			current = last.done && last.version == version && time.Since(last.at) < refreshCeiling
 		}
 		if !current {
@@ -207,7 +207,7 @@ func (f *feed[T]) changedOf(members []string, all bool) (some []lookup) {
 	return some
 }
 
-// readMember reads a member and merges what it has, unless it was read anew meanwhile, of another owner, or has gone.
+// readMember reads a member and merges what it has, unless it was read again meanwhile, of another owner, or has gone.
 func (f *feed[T]) readMember(ctx context.Context, one lookup, failed *failures) {
 	begun := time.Now()
 	items, gap, blind := f.readSafely(ctx, one.member, failed)
@@ -235,7 +235,7 @@ func (f *feed[T]) readSafely(ctx context.Context, member string, failed *failure
 	return f.read(ctx, member, failed)
 }
 
-// rest lets a lane rest in proportion to the time that reading it took, and tells what is missing of its members.
+// rest lets a lane rest in proportion to the time that reading it took, and reports what is missing of its members.
 func (f *feed[T]) rest(l *lane, all bool, begun time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,12 +247,12 @@ func (f *feed[T]) rest(l *lane, all bool, begun time.Time) {
 	if changed := now.Add(max(changeFloor, 3*took, f.wakes())); f.version != nil && changed.Before(l.next) {
 		l.next = changed
 	}
-	f.tellState(f.revision)
+	f.announceState(f.revision)
 }
 
-// tellState wakes the watchers when something has changed since a revision, or when other members are missing, or when all have been
+// announceState wakes the watchers when something has changed since a revision, or when other members are missing, or when all have been
 // read for the first time. The lock is held.
-func (f *feed[T]) tellState(since uint64) {
+func (f *feed[T]) announceState(since uint64) {
 	gaps, whole := []*plimsollv1.UnreachableMember{}, true
 	for _, name := range f.names {
 		read := f.reads[name]
@@ -266,5 +266,5 @@ func (f *feed[T]) tellState(since uint64) {
 		return
 	}
 	f.gaps, f.whole = gaps, f.whole || whole
-	f.tell()
+	f.wake()
 }

@@ -34,7 +34,7 @@ func (h hidden) text(text string) string {
 // hiddenIn are the members, of those registered and those that are named, whose workloads in a namespace the caller may not get.
 func (s *fleetService) hiddenIn(ctx context.Context, namespace string, named []string) (hidden, error) {
 	needs := auth.Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: namespace}
-	if all, err := s.gate.allowed(ctx, needs); err != nil || all {
+	if all, err := s.rights.allowed(ctx, needs); err != nil || all {
 		return nil, err
 	}
 	names := append(s.names(), named...)
@@ -45,7 +45,7 @@ func (s *fleetService) hiddenIn(ctx context.Context, namespace string, named []s
 	group.SetLimit(window)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			may[i], err = s.gate.allowed(groupCtx, ofMember(needs, name))
+			may[i], err = s.rights.allowed(groupCtx, ofMember(needs, name))
 			return err
 		})
 	}

@@ -40,7 +40,7 @@ type page[T any] struct {
 // ask has a member say what it contributes to a list, at most limit items.
 type ask[T any] func(ctx context.Context, member string, limit int) (part[T], error)
 
-// gather asks one window of members after the other until size items are there, and keeps their order. here tells which members this
+// gather asks one window of members after the other until size items are there, and keeps their order. here says which members this
 // replica answers for itself.
 func gather[T any](ctx context.Context, from *candidates, size int, here func(member string) bool, ask ask[T]) (*page[T], error) {
 	p := &page[T]{asOf: time.Now()}

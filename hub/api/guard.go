@@ -30,13 +30,13 @@ const (
 )
 
 // Guard lets callers of next in who show a bearer token that authenticator accepts, and whom authorizer allows to get the
-// non-resource URL path. Others are answered 401, 403, or 503 when that cannot be told now.
+// non-resource URL path. Others are answered 401, 403, or 503 when that cannot be found out now.
 //
 // While the hub cluster cannot be asked, a token that it has let in within the last hour is let in, unless the token says that it
 // has expired: what next shows is needed most when a replica is cut off.
 func Guard(path string, authenticator auth.Authenticator, authorizer auth.Authorizer, log *slog.Logger, next http.Handler) http.Handler {
 	g := &guard{
-		path: path, who: auth.Bearer(authenticator, log), gate: access{authorizer: authorizer, log: log},
+		path: path, who: auth.Bearer(authenticator, log), rights: access{authorizer: authorizer, log: log},
 		lately: cache.New[headerKey, struct{}](maxAllowedWithout),
 	}
 	_, _ = rand.Read(g.salt[:]) // never fails
@@ -55,7 +55,7 @@ type headerKey [sha256.Size]byte
 type guard struct {
 	path   string
 	who    auth.Identifier
-	gate   access
+	rights access
 	salt   [sha256.Size]byte
 	lately *cache.Cache[headerKey, struct{}] // let in by the hub cluster within the last hour
 }
@@ -89,7 +89,7 @@ func (g *guard) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	allowed, err := g.gate.mayGet(ctx, identity, g.path)
+	allowed, err := g.rights.mayGet(ctx, identity, g.path)
 	if err == nil && !allowed {
 		err = status.Errorf(codes.PermissionDenied,
 			"user %q may not get %s: a ClusterRole of the hub cluster must grant get on the nonResourceURL %s", identity.User, g.path, g.path)

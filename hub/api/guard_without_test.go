@@ -98,7 +98,7 @@ func TestAScraperThatWasRefusedIsNotLetInWhenTheHubClusterGoes(t *testing.T) {
 			}
 			cluster.tokens = errors.New("connection refused")
 			if got := scrape("prometheus"); got != http.StatusServiceUnavailable {
-				t.Errorf("nobody can tell, and the answer is %d", got)
+				t.Errorf("nobody can say, and the answer is %d", got)
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
 			from += "\x00" // the least name behind it
 		}
 	}
-	return newCandidates(ctx, l.gate, l.needs, l.parts(l.by), from)
+	return newCandidates(ctx, l.rights, l.needs, l.parts(l.by), from)
 }
 
 // behind is where the list goes on in a member; nil: at its start.

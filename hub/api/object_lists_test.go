@@ -143,7 +143,7 @@ func TestControllersAreListedWithWhatTheyDo(t *testing.T) {
 	}
 }
 
-// Who asks a replica that has just started must not be told that a member is gone which it has not read yet.
+// Who asks a replica that has just started must not learn that a member is gone which it has not read yet.
 func TestAReplicaThatHasNotReadTheRegistrationsKnowsOfNoMemberThatIsMissing(t *testing.T) {
 	first, _ := ledgers(t)
 	s := serve(t, first, nil)

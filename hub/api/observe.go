@@ -72,10 +72,10 @@ func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 }
 
 // orderOf says what was ordered, and what names the order: this line is what an audit reads.
-func orderOf(request, answer any) (told []slog.Attr) {
+func orderOf(request, answer any) (attributes []slog.Attr) {
 	add := func(name, value string) {
 		if value != "" {
-			told = append(told, slog.String(name, plain.Text(value, apierror.MaxText)))
+			attributes = append(attributes, slog.String(name, plain.Text(value, apierror.MaxText)))
 		}
 	}
 	if r, ok := request.(interface{ GetCluster() string }); ok {
@@ -96,22 +96,22 @@ func orderOf(request, answer any) (told []slog.Attr) {
 	if r, ok := request.(*plimsollv1.RequeueMatchingRequest); ok {
 		add("filter", r.GetFilter())
 		add("request_id", r.GetRequestId())
-		told = append(told, slog.Bool("validate_only", r.GetValidateOnly()))
+		attributes = append(attributes, slog.Bool("validate_only", r.GetValidateOnly()))
 	}
 	if r, ok := request.(interface{ GetOperation() string }); ok {
 		add("operation", r.GetOperation())
 	}
 	if r, ok := request.(interface{ GetForce() bool }); ok && r.GetForce() {
-		told = append(told, slog.Bool("force", true))
+		attributes = append(attributes, slog.Bool("force", true))
 	}
 	if a, ok := answer.(*plimsollv1.RequeueMatchingResponse); ok && a != nil {
-		told = append(told, slog.Int("matched", int(a.GetMatched())))
+		attributes = append(attributes, slog.Int("matched", int(a.GetMatched())))
 	}
 	_, cancels := request.(*plimsollv1.CancelOperationRequest) // which names the operation itself
 	if a, ok := answer.(interface{ GetOperation() *plimsollv1.Operation }); ok && !cancels {
 		add("operation", a.GetOperation().GetId())
 	}
-	return told
+	return attributes
 }
 
 // levelOf keeps the log readable where somebody polls: orders and refusals are shown, reads on request.

@@ -29,7 +29,7 @@ type core struct {
 	fleet     Fleet    // nil: fleet placement is off
 	batches   *Batches // nil: the services have their own
 	peers     Peers    // nil: another replica asks, and nothing is passed on any further
-	gate      access
+	rights    access
 	filters   *limits.Budgets // what filters of callers may cost here
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops
@@ -39,7 +39,7 @@ type core struct {
 
 // question is asked of the replica that owns a member, and answered by a T.
 type question[T any] struct {
-	// order is set when something is to be done and not only told.
+	// order is set when something is to be done and not only read.
 	order bool
 	// local answers it here.
 	local func() (T, error)

@@ -21,11 +21,11 @@ import (
 )
 
 // services are those of a replica without a server, called by somebody with the given rights.
-func (r *replica) services(gate auth.Authorizer) *services {
+func (r *replica) services(authorizer auth.Authorizer) *services {
 	log := slog.New(slog.DiscardHandler)
 	return newServices(&core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
-		gate: access{authorizer: gate, log: log}, timeout: time.Minute, stopping: context.Background(), log: log,
+		rights: access{authorizer: authorizer, log: log}, timeout: time.Minute, stopping: context.Background(), log: log,
 	})
 }
 
@@ -66,7 +66,7 @@ func TestPagesOfWorkloadsPutTogetherAreTheWholeList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		asked, reachable := anyFleet(rt, t)
 		namespace := rapid.SampledFrom([]string{"", "shop"}).Draw(rt, "filter")
-		gate, allowed := drawGate(rt, asked)
+		authorizer, allowed := drawAuthorizer(rt, asked)
 		var want []string
 		for _, r := range asked.fleet.replicas {
 			for _, view := range r.workloads {
@@ -84,7 +84,7 @@ func TestPagesOfWorkloadsPutTogetherAreTheWholeList(t *testing.T) {
 		}
 		slices.Sort(missing)
 
-		got, unreachable, err := allWorkloads(rt, asked.services(gate), namespace)
+		got, unreachable, err := allWorkloads(rt, asked.services(authorizer), namespace)
 		if err != nil {
 			if status.Code(err) == codes.PermissionDenied && len(want)+len(missing) == 0 {
 				return
@@ -100,8 +100,8 @@ func TestPagesOfWorkloadsPutTogetherAreTheWholeList(t *testing.T) {
 	})
 }
 
-// drawGate lets the caller see everything, or some members.
-func drawGate(rt *rapid.T, asked *replica) (auth.Authorizer, func(string) bool) {
+// drawAuthorizer lets the caller see everything, or some members.
+func drawAuthorizer(rt *rapid.T, asked *replica) (auth.Authorizer, func(string) bool) {
 	if rapid.Bool().Draw(rt, "sees all") {
 		return everything{}, func(string) bool { return true }
 	}
@@ -147,7 +147,7 @@ func allWorkloads(rt *rapid.T, s *services, namespace string) (keys, unreachable
 func TestPagesOfClustersPutTogetherAreTheWholeList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		asked, _ := anyFleet(rt, t)
-		gate, allowed := drawGate(rt, asked)
+		authorizer, allowed := drawAuthorizer(rt, asked)
 		var want []string
 		for name := range asked.statuses {
 			if allowed(name) {
@@ -157,7 +157,7 @@ func TestPagesOfClustersPutTogetherAreTheWholeList(t *testing.T) {
 		slices.Sort(want)
 		var got []string
 		for token := ""; ; {
-			page, err := asked.services(gate).clusters.ListClusters(context.Background(), &plimsollv1.ListClustersRequest{
+			page, err := asked.services(authorizer).clusters.ListClusters(context.Background(), &plimsollv1.ListClustersRequest{
 				PageSize: int32(rapid.IntRange(1, 9).Draw(rt, "size")), PageToken: token,
 			})
 			if status.Code(err) == codes.PermissionDenied && len(want) == 0 {
@@ -340,16 +340,16 @@ func TestWhoSeesFewOfManyMembersGetsShortPages(t *testing.T) {
 		r.workload(name, "shop", "w")
 	}
 	last := fmt.Sprintf("m%05d", 3*maxChecks-1)
-	gate := &people{rights: map[string][]auth.Access{"": {{Verb: "list", Resource: "workloads", Member: last}}}}
-	s := r.services(gate)
+	authorizer := &people{rights: map[string][]auth.Access{"": {{Verb: "list", Resource: "workloads", Member: last}}}}
+	s := r.services(authorizer)
 	var got []string
 	for token := ""; ; {
-		before := gate.reviews
+		before := authorizer.reviews
 		page, err := s.workloads.ListWorkloads(t.Context(), &plimsollv1.ListWorkloadsRequest{PageToken: token})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if asked := gate.reviews - before; asked > maxChecks+window+1 {
+		if asked := authorizer.reviews - before; asked > maxChecks+window+1 {
 			t.Fatalf("one call asked %d times", asked)
 		}
 		for _, w := range page.GetWorkloads() {

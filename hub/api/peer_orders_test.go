@@ -146,8 +146,8 @@ func (s *served) auditedOnce(t *testing.T, callers []string) {
 	}
 }
 
-// Whoever orders very often by way of another replica pushes out their own receipts on the owner, and those of nobody else.
-func TestReceiptsOfOrdersThatArePassedOnArePushedOutForEachCaller(t *testing.T) {
+// Whoever orders very often by way of another replica pushes out their own operations on the owner, and those of nobody else.
+func TestOperationsOfOrdersThatArePassedOnArePushedOutForEachCaller(t *testing.T) {
 	first, second := failing(t)
 	second.overTLS(t)
 	s := serve(t, first, func(o *Options) { o.CallsPerSecond, o.OwnerTimeout = -1, time.Minute })
@@ -175,9 +175,9 @@ func TestReceiptsOfOrdersThatArePassedOnArePushedOutForEachCaller(t *testing.T) 
 		order("greedy")
 	}
 	if err := find(modest); err != nil {
-		t.Errorf("the receipt of another caller: %v", err)
+		t.Errorf("the operation of another caller: %v", err)
 	}
 	if err := find(oldest); status.Code(err) != codes.NotFound {
-		t.Errorf("the oldest receipt of the caller with the most: %v, want NOT_FOUND", err)
+		t.Errorf("the oldest operation of the caller with the most: %v, want NOT_FOUND", err)
 	}
 }

@@ -37,7 +37,7 @@ type Workloads interface {
 	// was planned.
 	Suppose(member, kind, namespace, name string, h report.Hypothesis, now time.Time) (report.WhatIf, bool)
 	// WhyNotEnabled reports why a workload that Get does not know is not placed, from a live read of its member. The error is one
-	// that [spot.NoWorkload] knows when there is no such workload; any other one: it cannot be told now.
+	// that [spot.NoWorkload] knows when there is no such workload; any other one: it is not known now.
 	WhyNotEnabled(ctx context.Context, member string, key policy.WorkloadKey) (spot.NotEnabled, error)
 	// Controller names the controller whose keys are the workloads of a kind; false: the kind is not placed.
 	Controller(kind string) (controller string, ok bool)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxMatching is how many keys of one member an order may match, maxSample how many are told.
+	// maxMatching is how many keys of one member an order may match, maxSample how many are listed.
 	maxMatching, maxSample = 10_000, 100
 	// defaultPace is how many keys of a member are ordered in a second.
 	defaultPace = 50
@@ -38,7 +38,7 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 	members := one(request.GetCluster())
 	if request.GetCluster() == "" {
 		var err error
-		if members, err = newCandidates(ctx, s.gate, needs, s.parts(nil), ""); err != nil {
+		if members, err = newCandidates(ctx, s.rights, needs, s.parts(nil), ""); err != nil {
 			return nil, err
 		}
 	}

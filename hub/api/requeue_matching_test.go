@@ -240,7 +240,7 @@ func TestARetryIsAnsweredLikeTheCallBeforeItWhateverMatchesNow(t *testing.T) {
 func (r *replica) ledgerService(t *testing.T) *objectService {
 	return newServices(&core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
-		gate: access{authorizer: everything{}, log: testLog(t)}, stopping: t.Context(), log: testLog(t),
+		rights: access{authorizer: everything{}, log: testLog(t)}, stopping: t.Context(), log: testLog(t),
 	}).objects
 }
 

@@ -93,9 +93,9 @@ func onOperation(verb string) func(any) (auth.Access, error) {
 }
 
 // authorize refuses calls about a member that the caller has no right to.
-func authorize(gate access) grpc.UnaryServerInterceptor {
+func authorize(rights access) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		if err := gate.mayCall(ctx, info.FullMethod, request); err != nil {
+		if err := rights.mayCall(ctx, info.FullMethod, request); err != nil {
 			return nil, err
 		}
 		return next(ctx, request)
@@ -147,7 +147,7 @@ func (a access) allowed(ctx context.Context, needs auth.Access) (bool, error) {
 	return a.has(ctx, identityOf(ctx), needs)
 }
 
-// mayGet tells the same of a non-resource URL.
+// mayGet checks the same for a non-resource URL.
 func (a access) mayGet(ctx context.Context, who auth.Identity, path string) (bool, error) {
 	return a.has(ctx, who, auth.Access{Verb: verbGet, Path: path})
 }

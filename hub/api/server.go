@@ -55,17 +55,17 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := access{authorizer: o.Authorizer, hidden: auth.NewUnlisted(), log: o.Log}
+	rights := access{authorizer: o.Authorizer, hidden: auth.NewUnlisted(), log: o.Log}
 	s := &Server{options: o, health: health.NewServer()}
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet, batches: o.Batches,
-		peers: o.Peers, gate: gate, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
+		peers: o.Peers, rights: rights, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	paces := limits.NewPace(o.CallsPerSecond)
-	chain := publicChain(o, gate, metrics, paces)
-	streams := newStreams(o, gate, metrics, paces)
+	chain := publicChain(o, rights, metrics, paces)
+	streams := newStreams(o, rights, metrics, paces)
 	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.UnaryInterceptor(exceptHealth(inprocess.Chain(chain))),
 		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)

@@ -33,7 +33,7 @@ const (
 // streams let callers have those that gRPC itself offers, reflection and health, and watches.
 type streams struct {
 	who            auth.Identifier
-	gate           access
+	rights         access
 	paces          *limits.Pace
 	metrics        *metrics
 	log            *slog.Logger
@@ -45,14 +45,14 @@ type streams struct {
 	ofUser  map[string]int
 }
 
-func newStreams(o Options, gate access, metrics *metrics, paces *limits.Pace) *streams {
+func newStreams(o Options, rights access, metrics *metrics, paces *limits.Pace) *streams {
 	return &streams{
-		who: callers(o), gate: gate, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
+		who: callers(o), rights: rights, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
 		places: limits.NewPlaces(maxStreams), health: limits.NewPlaces(maxHealthStreams),
 	}
 }
 
-// intercept counts streams, bounds their number and their time, and asks for a token where it is not health that they tell.
+// intercept counts streams, bounds their number and their time, and asks for a token where they do not serve health.
 func (s *streams) intercept(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -95,7 +95,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	defer end(nil)
 	defer repeat(ctx, s.recheck, s.reauthentication(ctx, who, end))()
 	begun := time.Now()
-	err = apierror.AsStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
+	err = apierror.AsStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.rights}))
 	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
 		"reason", status.Convert(err).Message(), "user", who.User, "remote", auth.Remote(ctx), "duration", time.Since(begun))
 	return err
@@ -149,7 +149,7 @@ type checkedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	method string
-	gate   access
+	rights access
 }
 
 // Context implements [grpc.ServerStream].
@@ -167,7 +167,7 @@ func (s checkedStream) RecvMsg(into any) error {
 	if err := protovalidate.GlobalValidator.Validate(message); err != nil {
 		return apierror.Violations(err)
 	}
-	return s.gate.mayCall(s.ctx, s.method, into)
+	return s.rights.mayCall(s.ctx, s.method, into)
 }
 
 // serve serves a stream that gRPC itself offers.

@@ -31,7 +31,7 @@ func FuzzOperationID(f *testing.F) {
 	})
 }
 
-// FuzzResumeToken looks for a token that panics, is refused with anything but an invalid argument, or goes on behind what nobody told.
+// FuzzResumeToken looks for a token that panics, is refused with anything but an invalid argument, or goes on behind what was never sent.
 func FuzzResumeToken(f *testing.F) {
 	for _, text := range []string{"eyJxIjoiIiwiZSI6IiIsInIiOjF9", "!", "bnVsbA", "e30", "eyJyIjotMX0"} {
 		f.Add(text)

@@ -50,11 +50,11 @@ type watching[T, R proto.Message] struct {
 	ctx     context.Context // ends with the watch
 	epoch   string
 	upTo    uint64
-	told    map[*node[T]]bool // of a filtered watch: what passed
+	known   map[*node[T]]bool // of a filtered watch: what passed
 	visible map[string]bool   // nil: every member
 	synced  bool
 	pending []proto.Message // to be sent next
-	waited  time.Duration   // for the budget of filters, since everything was told last
+	waited  time.Duration   // for the budget of filters, since everything was sent last
 	gaps    []*plimsollv1.UnreachableMember
 }
 
@@ -119,7 +119,7 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 	}
 }
 
-// catchUp tells everything that the feed has.
+// catchUp sends everything that the feed has.
 func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 	for {
 		found, now, ok := w.feed.after(w.epoch, w.upTo, watchBatch)
@@ -130,7 +130,7 @@ func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 			continue
 		}
 		for i := range found {
-			if err := w.tell(ctx, &found[i]); err != nil {
+			if err := w.sendItem(ctx, &found[i]); err != nil {
 				_ = w.flush() // what comes before it is the reader's all the same
 				return now, err
 			}
@@ -177,7 +177,7 @@ func (w *watching[T, R]) flush() error {
 	return nil
 }
 
-// put is what tells an item.
+// put is the message that sends an item.
 func (w *watching[T, R]) put(s *seen[T], item T) proto.Message {
 	create := func() proto.Message {
 		return w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, item)
@@ -188,8 +188,8 @@ func (w *watching[T, R]) put(s *seen[T], item T) proto.Message {
 	return s.message.Message(create)
 }
 
-// tell has an item sent, if it is one of those that were asked for or the reader knows it.
-func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
+// sendItem has an item sent, if it is one of those that were asked for or the reader knows it.
+func (w *watching[T, R]) sendItem(ctx context.Context, s *seen[T]) error {
 	if !w.concerns(s) {
 		return nil
 	}
@@ -203,11 +203,11 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 	switch {
 	case passes:
 		if w.filter != nil {
-			w.told[s.node] = true
+			w.known[s.node] = true
 		}
 		w.pending = append(w.pending, w.put(s, item))
-	case s.gone && w.filter == nil && w.upTo > 0, w.told[s.node]:
-		delete(w.told, s.node)
+	case s.gone && w.filter == nil && w.upTo > 0, w.known[s.node]:
+		delete(w.known, s.node)
 		w.pending = append(w.pending, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
 	}
 	return nil
@@ -262,7 +262,7 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 
 // anew starts again, for a reason.
 func (w *watching[T, R]) anew(reason string) error {
-	w.epoch, w.upTo, w.synced, w.told = w.feed.begin(), 0, false, map[*node[T]]bool{}
+	w.epoch, w.upTo, w.synced, w.known = w.feed.begin(), 0, false, map[*node[T]]bool{}
 	var none T
 	w.pending = append(w.pending, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC, reason: reason}, none))
 	return w.flush()
@@ -270,7 +270,7 @@ func (w *watching[T, R]) anew(reason string) error {
 
 // resume reads the resume_token. reason: why it cannot be gone on behind it.
 func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) {
-	w.epoch, w.told = w.feed.begin(), map[*node[T]]bool{}
+	w.epoch, w.known = w.feed.begin(), map[*node[T]]bool{}
 	if w.token == "" {
 		return "", nil
 	}
@@ -292,7 +292,7 @@ func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) 
 	return "", nil
 }
 
-// recall finds what the reader knows: what has not changed since, and passes. Of what has changed nobody can tell, so that counts
+// recall finds what the reader knows: what has not changed since, and passes. What has changed is not known, so that counts
 // as known.
 func (w *watching[T, R]) recall(ctx context.Context) error {
 	for upTo := uint64(0); ; {
@@ -309,7 +309,7 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 				return err
 			}
 			if passes || w.feed.revisionOf(found[i].node) > w.upTo {
-				w.told[found[i].node] = true
+				w.known[found[i].node] = true
 			}
 		}
 		if upTo = now.upTo; now.end {
@@ -318,7 +318,7 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 	}
 }
 
-// rightsCheck is a check that ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when
+// rightsCheck is a check that ends the watch when a right that it needs is gone, also while its reader reads nothing, and returns when
 // there are more.
 func (w *watching[T, R]) rightsCheck(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) (check func() (again bool)) {
 	before, certain := w.visible, time.Now()
@@ -362,13 +362,13 @@ func (w *watching[T, R]) lost(ctx context.Context, before, now map[string]bool) 
 // sees reports which members the caller may see; nil: all, or the one that was asked for.
 func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 	if w.member != "" {
-		return nil, w.gate.require(ctx, w.parts(w.by).narrow(w.needs, w.member))
+		return nil, w.rights.require(ctx, w.parts(w.by).narrow(w.needs, w.member))
 	}
-	all, err := w.gate.allowed(ctx, w.needs)
+	all, err := w.rights.allowed(ctx, w.needs)
 	if err != nil || all { // for whom nobody has to list the members, every few seconds in each watch
 		return nil, err
 	}
-	members, err := candidatesOf(ctx, all, w.gate, w.needs, w.parts(w.by), "")
+	members, err := candidatesOf(ctx, all, w.rights, w.needs, w.parts(w.by), "")
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c *stallingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A replica that hangs answers neither yes nor no. Who watches members of several replicas is told at once what changes in those of the
+// A replica that hangs answers neither yes nor no. Who watches members of several replicas gets at once what changes in those of the
 // others, however long it takes.
 func TestAReplicaThatHangsHoldsUpNoMembersOfOthersInAWatch(t *testing.T) {
 	first, second := watched(t)
@@ -100,7 +100,7 @@ func TestAReplicaThatHangsHoldsUpNoMembersOfOthersInAWatch(t *testing.T) {
 	expect(t, events, "PUT new/cart")
 }
 
-// Who watches is told that what they have of the replica's members is old, and gets the rest when it continues.
+// Who watches learns that what they have of the replica's members is old, and gets the rest when it continues.
 func TestAWatchSaysThatTheOwnerOfAMemberHangsAndGoesOnWhenItAnswers(t *testing.T) {
 	first, second := watched(t)
 	network := &stalling{}
@@ -193,7 +193,7 @@ func (u *untilSynced) SendMsg(message any) error {
 	return nil
 }
 
-// A member that moves away from a replica that hangs is read of its new owner at once, and what the old one says of it late is not told.
+// A member that moves away from a replica that hangs is read of its new owner at once, and what the old one says of it late is not sent.
 func TestAMemberThatLeavesAReplicaThatHangsIsShownAsItsNewOwnerSaysIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFleet().replica(t, "a")

@@ -42,7 +42,7 @@ func TestARightThatIsTakenAwayEndsAWatchWithin30Seconds(t *testing.T) {
 			defer stop()
 			r := shop(t)
 			c := r.ledgerService(t).core
-			c.gate, c.stopping, c.recheck = access{authorizer: reviews, hidden: auth.NewUnlisted(), log: testLog(t)}, ctx, o.RecheckEvery
+			c.rights, c.stopping, c.recheck = access{authorizer: reviews, hidden: auth.NewUnlisted(), log: testLog(t)}, ctx, o.RecheckEvery
 			stream, ended := quiet{objectsOf{streamOf{ctx: ctx}}, make(chan struct{})}, make(chan error, 1)
 			go func() { ended <- newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{}, stream) }()
 			<-stream.synced

@@ -294,7 +294,7 @@ func TestACallerHasALimitedNumberOfWatches(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing for a while is told the newest states, and nobody waits for it.
+// A reader that takes nothing for a while gets the newest states, and nobody waits for it.
 func TestASlowReaderIsToldTheNewestStateAndHoldsUpNobody(t *testing.T) {
 	first, _ := watched(t)
 	s := serve(t, first, nil)
@@ -319,8 +319,8 @@ func TestASlowReaderIsToldTheNewestStateAndHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// What a reader who stops reading has missed is not kept for it: more is gone than a replica remembers. When it reads on, it is told
-// so and begins anew; who reads gets everything meanwhile.
+// What a reader who stops reading has missed is not kept for it: more is gone than a replica remembers. When it reads on, it learns
+// so and begins again; who reads gets everything meanwhile.
 func TestAReaderWhoMissedTooMuchIsResynced(t *testing.T) {
 	first, _ := watched(t)
 	s := serve(t, first, nil)
@@ -375,7 +375,7 @@ func (r *replica) manyObjects(n int) {
 	}
 }
 
-// keep notes in there which objects a watch has told.
+// keep notes in there which objects a watch has sent.
 func keep(there map[string]bool, m *plimsollv1.WatchObjectsResponse) {
 	switch name := m.GetObject().GetKey().GetName(); m.GetType() {
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:
@@ -423,16 +423,16 @@ func TestAFeedForgetsWhatIsGoneAndWhoMissedThatBeginsAnew(t *testing.T) {
 	items[0] = true
 	put()
 	if _, _, ok := f.after(f.begin(), before.upTo, 1); ok {
-		t.Error("who has not heard of what is forgotten is told the rest")
+		t.Error("who has not heard of what is forgotten gets the rest")
 	}
 	if _, _, ok := f.after(f.begin(), all.upTo, 1); ok {
-		t.Error("who knew everything before is told the rest")
+		t.Error("who knew everything before gets the rest")
 	}
 	if f.known > maxGone || len(f.entries) > 2*f.known+1024 {
 		t.Errorf("%d nodes, %d entries", f.known, len(f.entries))
 	}
 	if found, now, ok := f.after(f.begin(), 0, 1<<20); !ok || len(found) < 1 || !now.end {
-		t.Error("who begins anew is told nothing")
+		t.Error("who begins again gets nothing")
 	}
 }
 

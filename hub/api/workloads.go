@@ -204,7 +204,7 @@ func (c *core) anyWorkloadKind(known clusters.Status) bool {
 	})
 }
 
-// blindTo says why nobody can tell what workloads of a kind a member has; "": the kind is cached, or placed nowhere.
+// blindTo says why it is not known what workloads of a kind a member has; "": the kind is cached, or placed nowhere.
 func (c *core) blindTo(known clusters.Status, kind string) string {
 	placed := slices.IndexFunc(c.workloads.Placed(), func(one spot.PlacedKind) bool { return one.Name == kind })
 	if placed < 0 {

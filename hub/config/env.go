@@ -81,7 +81,7 @@ func (c *Config) readEnvironment(environ []string, origin map[string]string) []e
 	return problems
 }
 
-// isServiceLink recognises the variables with which Kubernetes tells a pod about the Services of its namespace: for a
+// isServiceLink recognises the variables with which Kubernetes lists for a pod the Services of its namespace: for a
 // Service plimsoll-webhook it sets PLIMSOLL_WEBHOOK_PORT=tcp://10.0.0.7:443 among others, which is also the name of a key.
 func isServiceLink(name, value string, environ []string) bool {
 	for _, suffix := range []string{"_SERVICE_HOST", "_SERVICE_PORT", "_PORT"} {

@@ -44,7 +44,7 @@ func OwnerKinds(config *SpotConfig) []schema.GroupKind {
 	return owners
 }
 
-// CapacityLabels are the labels of nodes that tell their capacity type.
+// CapacityLabels are the labels of nodes that show their capacity type.
 func CapacityLabels(config *SpotConfig) (capacity.Labels, error) {
 	labels := make([]capacity.NodeLabel, len(config.NodeLabels))
 	for i, label := range config.NodeLabels {

@@ -31,7 +31,7 @@ func Unwritable(r schema.GroupResource) string {
 	return ""
 }
 
-// builtIn reports whether a group is one of Kubernetes' own, as the policy for kinds tells them apart.
+// builtIn reports whether a group is one of Kubernetes' own, as the policy for kinds distinguishes them.
 func builtIn(group string) bool {
 	const suffix = ".k8s.io"
 	return !slices.Contains([]byte(group), '.') || len(group) > len(suffix) && group[len(group)-len(suffix):] == suffix

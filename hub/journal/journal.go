@@ -60,7 +60,7 @@ type Limits struct {
 // Journal keeps events. Safe for concurrent use.
 type Journal struct {
 	limits Limits
-	// epoch tells the events of this process from those of one before it.
+	// epoch distinguishes the events of this process from those of one before it.
 	epoch string
 
 	mu       sync.Mutex

@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // handovers counts how often this replica began to act on members, and for how long nobody may have acted before.
 type handovers struct {
 	term  *term
-	acts  bool // as seen last; only the term's subscribers are told one after the other
+	acts  bool // as seen last; only the term's subscribers are called one after the other
 	total prometheus.Counter
 	took  prometheus.Histogram
 }

@@ -53,13 +53,13 @@ func newLease(lock resourcelock.Interface, options Options, margin time.Duration
 func (l *Lease) Contend(ctx context.Context) error {
 	l.began = time.Now()
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var background sync.WaitGroup
+	defer background.Wait()
 	defer stop()
-	telling.Go(func() { l.follow(following) })
+	background.Go(func() { l.follow(following) })
 	electing, yield := context.WithCancel(context.WithoutCancel(ctx))
 	defer yield()
-	telling.Go(func() {
+	background.Go(func() {
 		<-ctx.Done()
 		l.awaitWrites()
 		yield()
@@ -177,7 +177,7 @@ func (w *watchedLock) take() error {
 }
 
 func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(resourcelock.LeaderElectionRecord) error) error {
-	renewal, since := w.term.stamp()
+	renewal, since := w.term.renewalTime()
 	record.RenewTime = metav1.NewTime(renewal)
 	if record.HolderIdentity == w.term.identity {
 		w.term.sending(record)

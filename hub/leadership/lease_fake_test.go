@@ -92,7 +92,7 @@ func (s *leaseServer) restore(takes time.Duration) {
 	time.AfterFunc(takes, s.show)
 }
 
-// show tells those who watch what there is.
+// show sends to those who watch what there is.
 func (s *leaseServer) show() {
 	record, version := s.read()
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *leaseServer) show() {
 	}
 }
 
-// away tells whether the server does not answer.
+// away reports whether the server does not answer.
 func (s *leaseServer) away() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,7 @@ func TestADeletedLeaseDoesNotMakeTwoOwners(t *testing.T) {
 					}
 				}
 				if !cut && !a.acts() {
-					t.Errorf("%s, %d: the owner did not create the Lease anew", name, offset)
+					t.Errorf("%s, %d: the owner did not create the Lease again", name, offset)
 				}
 			})
 		}
@@ -161,13 +161,13 @@ func clockTime(wall time.Time, monotonic time.Duration) time.Time {
 	return at
 }
 
-func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
+func TestASuspendedMachinesTermEndsByTheWallClock(t *testing.T) {
 	owner := newTerm("a_id/10.0.0.1:1", 5*time.Second)
 	wall := time.Now()
 	began := clockTime(wall, time.Hour)
 	now := began
 	owner.now = func() time.Time { return now }
-	_, since := owner.stamp()
+	_, since := owner.renewalTime()
 	owner.renewed(since, 15*time.Second, 0)
 	if err := owner.MayWrite("m"); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 	}
 }
 
-// coldReplica is a contender that is warm when told.
+// coldReplica is a contender that is warm when a test says so.
 func coldReplica(t *testing.T, server *leaseServer, number int, warm *atomic.Bool) *replica {
 	t.Helper()
 	return newReplicaWith(t, server, number, func(l *Lease) { l.warm, l.warmUp = warm.Load, 30*time.Second })

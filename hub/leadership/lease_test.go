@@ -62,7 +62,7 @@ func TestAHookThatBlocksPastTheDeadlineWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, a := startOwner(t)
 		lost := make(chan struct{})
-		once := sync.OnceFunc(func() { close(lost) }) // it may be told again, when it returns
+		once := sync.OnceFunc(func() { close(lost) }) // it may be reported again, when it returns
 		a.Subscribe(func() {
 			if _, mine := a.Mine("m"); !mine {
 				once()
@@ -164,22 +164,22 @@ func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTerm(t *t
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	owner := newTerm("a_id/10.0.0.1:1", 0)
 	owner.now = func() time.Time { return now }
-	first, since := owner.stamp()
+	first, since := owner.renewalTime()
 	owner.renewed(since, 15*time.Second, 0)
 	until, _ := owner.Mine("m")
 
 	now = now.Add(900 * time.Millisecond)
-	again, since := owner.stamp()
+	again, since := owner.renewalTime()
 	owner.renewed(since, 15*time.Second, 0)
 	if after, _ := owner.Mine("m"); !again.Equal(first) || !after.Equal(until) {
 		t.Errorf("renewed at %s and %s: the term went from %s to %s", first, again, until, after)
 	}
 	now = now.Add(100 * time.Millisecond)
-	if next, since := owner.stamp(); !next.After(first) || !since.Equal(now) {
+	if next, since := owner.renewalTime(); !next.After(first) || !since.Equal(now) {
 		t.Errorf("a second later it is renewed at %s, counting from %s", next, since)
 	}
 	now = now.Add(-time.Hour)
-	if next, _ := owner.stamp(); !next.After(first.Add(time.Second)) {
+	if next, _ := owner.renewalTime(); !next.After(first.Add(time.Second)) {
 		t.Errorf("after the clock was set back by an hour, the renewal time went from %s to %s", first, next)
 	}
 }

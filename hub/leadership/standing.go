@@ -107,18 +107,18 @@ type standing struct {
 	address string
 }
 
-// follow tells the subscribers when what they can ask has changed, until ctx ends. Losing the Lease needs no event: time
-// passes. They are also told of each renewal: a renewal that comes late may follow a moment in which a subscriber was refused,
+// follow notifies the subscribers when what they can ask has changed, until ctx ends. Losing the Lease needs no event: time
+// passes. They are also notified of each renewal: a renewal that comes late may follow a moment in which a subscriber was refused,
 // and which nobody else has seen.
 func (t *term) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var told standing
+	var last standing
 	renewed := false
 	for {
 		now, changes, subscribers := t.standing()
-		if now != told || renewed {
-			told, renewed = now, false
+		if now != last || renewed {
+			last, renewed = now, false
 			for _, f := range subscribers {
 				f()
 			}

@@ -24,8 +24,8 @@ type term struct {
 	configured time.Duration // the lease duration of this replica; zero: not known
 
 	mu          sync.Mutex
-	stamped     time.Time     // the renewal time that we last wrote, in whole seconds
-	stampedAt   time.Time     // when it was first sent
+	written     time.Time     // the renewal time that we last wrote, in whole seconds
+	writtenAt   time.Time     // when it was first sent
 	sent        mark          // what we last wrote, answered or not, unless another record was seen since
 	confirmed   mark          // what we last wrote and was answered; as sent
 	deadline    time.Time     // of our holding; zero: we do not hold the Lease
@@ -53,24 +53,24 @@ func newTerm(identity string, margin time.Duration) *term {
 	return &term{identity: identity, margin: margin, now: time.Now, writes: newWrites(), changed: notify.New()}
 }
 
-// stamp returns the renewal time for a request that is sent now, and since when others may have seen it.
+// renewalTime returns the renewal time for a request that is sent now, and since when others may have seen it.
 //
 // client-go's elector takes a record for renewed when its text has changed, and the text has whole seconds. It also writes
 // one renewal time into all requests of a try, so a renewal whose answer got lost looks like the one that follows it, and
 // those who wait go on counting from the first. So each request gets a time of its own, one that others can see counts
 // from the first of its second, and none goes back.
-func (t *term) stamp() (renewal, since time.Time) {
+func (t *term) renewalTime() (renewal, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
 	second := now.Round(0).Truncate(time.Second)
-	if second.Equal(t.stamped) {
-		return t.stamped, t.stampedAt
+	if second.Equal(t.written) {
+		return t.written, t.writtenAt
 	}
-	if second.Before(t.stamped) { // the clock was set back
-		second = t.stamped.Add(time.Second)
+	if second.Before(t.written) { // the clock was set back
+		second = t.written.Add(time.Second)
 	}
-	t.stamped, t.stampedAt = second, now
+	t.written, t.writtenAt = second, now
 	return second, now
 }
 

@@ -25,7 +25,7 @@ func TestSubscribersAskAgainAfterEachRenewal(t *testing.T) {
 		renew()
 		synctest.Wait()
 		if asked != before+1 {
-			t.Errorf("subscribers were told %d times of a renewal, want once", asked-before)
+			t.Errorf("subscribers were notified %d times of a renewal, want once", asked-before)
 		}
 	})
 }

@@ -205,7 +205,7 @@ func parseECKey(text []byte) (*ecdsa.PrivateKey, error) {
 			return key, nil
 		}
 	}
-	return nil, errors.New("not an ECDSA private key") // the library's error could tell about the key
+	return nil, errors.New("not an ECDSA private key") // the library's error could show about the key
 }
 
 // Bundle is what members trust, in PEM; the caller must not change it.

@@ -22,7 +22,7 @@ func authority(t *testing.T) *pki.CA {
 	return ca
 }
 
-// talk has a client greeted by a server over TLS, and returns what each of them says of it. TLS 1.3 tells a client that it was refused
+// talk has a client greeted by a server over TLS, and returns what each of them says of it. TLS 1.3 lets a client know that it was refused
 // when it reads.
 func talk(t *testing.T, server, client *tls.Config) (atServer, atClient error) {
 	t.Helper()

@@ -10,7 +10,7 @@ type Subscribers[E any] struct {
 
 	mu     sync.Mutex
 	all    map[*subscription[E]]struct{}
-	latest map[string]E // by name, what a new subscriber is told first
+	latest map[string]E // by name, what a new subscriber gets first
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -26,7 +26,7 @@ type subscription[E any] struct {
 	order   []string // names in pending, longest waiting first
 }
 
-// NewSubscribers has nobody subscribed. About tells what an event is about, and whether it is the last one about that.
+// NewSubscribers has nobody subscribed. About says what an event is about, and whether it is the last one about that.
 func NewSubscribers[E any](about func(E) (name string, last bool)) *Subscribers[E] {
 	return &Subscribers[E]{about: about, all: map[*subscription[E]]struct{}{}, latest: map[string]E{}}
 }

@@ -132,7 +132,7 @@ type place struct {
 	ordinals  []Ordinal
 	target    [2]int
 	bridges   int // on-demand replicas that are started until it is known whether spot has room
-	trial     int // spot replicas that find out whether a dry supply has room, and count for nothing yet
+	attempt   int // spot replicas that find out whether a dry supply has room, and count for nothing yet
 	now       [2]int
 	exchanges int
 	reasons   []string
@@ -218,7 +218,7 @@ func (pl *planner) take() {
 			total += p.target[c] - p.have[c].have()
 		}
 		pl.load[p.at] += total
-		pl.tried[p.at] = pl.tried[p.at] || p.trial > 0
+		pl.tried[p.at] = pl.tried[p.at] || p.attempt > 0
 	}
 }
 

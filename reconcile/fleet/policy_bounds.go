@@ -35,7 +35,7 @@ func share(percent, n int) int {
 func (pl *planner) normaliseTiers(tiers []Tier) []Tier {
 	minima := 0
 	seen := map[string]bool{}
-	var mended []Tier
+	var corrected []Tier
 	for t, tier := range tiers {
 		for i, c := range tier {
 			good := c
@@ -54,20 +54,20 @@ func (pl *planner) normaliseTiers(tiers []Tier) []Tier {
 			if good == c {
 				continue
 			}
-			if mended == nil {
-				mended = slices.Clone(tiers)
+			if corrected == nil {
+				corrected = slices.Clone(tiers)
 			}
-			if &mended[t][0] == &tiers[t][0] {
-				mended[t] = slices.Clone(tier)
+			if &corrected[t][0] == &tiers[t][0] {
+				corrected[t] = slices.Clone(tier)
 			}
-			mended[t][i] = good
+			corrected[t][i] = good
 		}
 	}
 	if replicas := pl.placement.Policy.Replicas; minima > replicas && replicas >= 0 {
 		pl.condition(BoundsTooHigh, "the minima of the members add up to %d, but replicas is %d: they are satisfied in the order of the tiers", minima, replicas)
 	}
-	if mended != nil {
-		return mended
+	if corrected != nil {
+		return corrected
 	}
 	return tiers
 }
@@ -85,8 +85,8 @@ func (pl *planner) condition(t ConditionType, format string, args ...any) {
 	pl.result.Conditions = append(pl.result.Conditions, Condition{Type: t, Message: fmt.Sprintf(format, args...)})
 }
 
-// tellMinima says which minima cannot be met, where it is not for lack of replicas: spread does not allow them, or there is no room.
-func (pl *planner) tellMinima() {
+// noteMinima says which minima cannot be met, where it is not for lack of replicas: spread does not allow them, or there is no room.
+func (pl *planner) noteMinima() {
 	for i := range pl.places {
 		p := &pl.places[i]
 		switch {
@@ -101,8 +101,8 @@ func (pl *planner) tellMinima() {
 	}
 }
 
-// tellUnplaced says why some replicas have no place.
-func (pl *planner) tellUnplaced() {
+// noteUnplaced says why some replicas have no place.
+func (pl *planner) noteUnplaced() {
 	chosen, allowed := 0, false
 	for i := range pl.places {
 		p := &pl.places[i]

@@ -7,17 +7,17 @@ package fleet
 // anywhere. Within a capacity type an earlier tier comes before a later one, and within a tier replicas are dealt one by one
 // by the method of Sainte-Laguë on the weights: that is even, and one replica more changes one number.
 //
-// Where dry supplies may be tried, it splits twice: as if each had room for one more, which tells where that would be used,
+// Where dry supplies may be tried, it splits twice: as if each had room for one more, which shows where that would be used,
 // and then for what is known.
 func (pl *planner) split() {
-	if pl.anyTrial() {
+	if pl.anyAttempt() {
 		pl.trying = true
 		pl.divide()
 		pl.trying = false
 		for i := range pl.places {
 			p := &pl.places[i]
 			if pl.mayTry(p) && p.target[Spot] > p.have[Spot].Ready+p.have[Spot].Starting {
-				p.trial = 1
+				p.attempt = 1
 			}
 			p.target, p.reasons = [2]int{}, nil
 		}
@@ -25,8 +25,8 @@ func (pl *planner) split() {
 		clear(pl.inDomain)
 	}
 	pl.divide()
-	pl.tellMinima()
-	pl.tellUnplaced()
+	pl.noteMinima()
+	pl.noteUnplaced()
 }
 
 func (pl *planner) divide() {
@@ -50,8 +50,8 @@ func (pl *planner) divide() {
 	}
 }
 
-// anyTrial reports whether a dry supply may be tried, and asks for another plan when the next one may.
-func (pl *planner) anyTrial() bool {
+// anyAttempt reports whether a dry supply may be tried, and asks for another plan when the next one may.
+func (pl *planner) anyAttempt() bool {
 	any := false
 	for i := range pl.places {
 		p := &pl.places[i]

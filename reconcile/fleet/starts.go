@@ -33,7 +33,7 @@ func (s *stepper) start() {
 	}
 	for i := range s.places {
 		p := &s.places[i]
-		if p.trial > 0 {
+		if p.attempt > 0 {
 			st := &s.stocks[i][Spot]
 			st.kept.Waiting += min(st.beyond.Waiting, 1)
 			st.starts += 1 - min(st.beyond.Waiting, 1)

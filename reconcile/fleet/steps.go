@@ -32,7 +32,7 @@ func (pl *planner) step() {
 	s.start()
 	s.stop()
 	s.bridge()
-	s.tell()
+	s.conclude()
 }
 
 // count divides what runs into what stays and what is beyond the plan.
@@ -66,7 +66,7 @@ func (s *stepper) count() {
 
 // holdStops keeps what would be stopped in a member while others of its replicas that stay are less far: a workload that shrinks
 // gives up first what has no node, then what is not ready, and only then asks which was meant. While replicas are started there,
-// nothing is stopped at all: a member is told a number and how many are on-demand, and with both at once the number stays.
+// nothing is stopped at all: a member gets a number and how many are on-demand, and with both at once the number stays.
 func (s *stepper) holdStops(p *place, stocks *[2]stock) {
 	lowest := len(ranks)
 	for c := range stocks {
@@ -95,8 +95,8 @@ var ranks = []func(*Count) int{
 	func(c *Count) int { return c.Waiting }, func(c *Count) int { return c.Starting }, func(c *Count) int { return c.Ready },
 }
 
-// tell writes down what to set now, and the moves.
-func (s *stepper) tell() {
+// conclude writes down what to set now, and the moves.
+func (s *stepper) conclude() {
 	var stops []Move
 	for i := range s.places {
 		p := &s.places[i]
@@ -119,7 +119,7 @@ func (s *stepper) tell() {
 				stops = append(stops, m)
 			}
 			m.By = p.target[c] - p.now[c]
-			if c == int(Spot) && p.trial > 0 {
+			if c == int(Spot) && p.attempt > 0 {
 				m.By = max(m.By, 0)
 			}
 			if m.By != 0 {

@@ -55,7 +55,7 @@ func (d *Definition) Name() string { return d.name }
 // RevisionAnnotation on a definition is the revision of the hub or CLI that wrote it.
 func (d *Definition) RevisionAnnotation() string { return d.group + "/revision" }
 
-// KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub tells
+// KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub says
 // whether it is current.
 func (d *Definition) KeepAnnotation() string { return d.group + "/keep-current" }
 

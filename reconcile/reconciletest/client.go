@@ -118,7 +118,7 @@ func (j *journal) about(verb string, obj runtime.Object) call {
 	return c
 }
 
-// applied is the call of an apply configuration, which tells what it is about only as JSON.
+// applied is the call of an apply configuration, which says what it is about only as JSON.
 func (j *journal) applied(config runtime.ApplyConfiguration) call {
 	c := call{verb: "apply"}
 	u := &unstructured.Unstructured{}

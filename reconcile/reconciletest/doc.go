@@ -1,4 +1,4 @@
-// Package reconciletest tests reconcilers without a cluster, and tells stories to a running one.
+// Package reconciletest tests reconcilers without a cluster, and plays scenarios to a running one.
 //
 // A [Kit] reconciles an object once, the way a worker of the hub would (finalizers, dependencies, the reconciler, conditions
 // and the status patch), against an API server in memory, and compares what it wrote, recorded and answered with what a

@@ -19,7 +19,7 @@ import (
 
 func objects(all ...client.Object) []client.Object { return all }
 
-// busy is a reconciler that does what a test tells it to.
+// busy is a reconciler that does what a test sets.
 type busy func(ctx context.Context, req reconcile.Request[*appsv1.Deployment]) (reconcile.Result, error)
 
 func (b busy) Reconcile(ctx context.Context, req reconcile.Request[*appsv1.Deployment]) (reconcile.Result, error) {

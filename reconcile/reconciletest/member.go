@@ -37,7 +37,7 @@ func newMember(scheme *runtime.Scheme, kinds []clusters.Kind, given []client.Obj
 		}
 	}
 	m = &member{scheme: scheme}
-	m.store = fake.NewClientBuilder().WithScheme(scheme).Build() // tells kinds, until there is the real one
+	m.store = fake.NewClientBuilder().WithScheme(scheme).Build() // knows kinds, until there is the real one
 	subjects := append([]client.Object{}, given...)
 	for i := range kinds {
 		subjects = append(subjects, kinds[i].Object)
@@ -119,7 +119,7 @@ func (c memberCache) List(ctx context.Context, list client.ObjectList, opts ...c
 }
 
 // dependencyClient lists and watches as a real API server does what the fake cannot: field selectors are dropped, as more
-// is told than was asked for, and watches send what their list is made of.
+// is returned than was asked for, and watches send what their list is made of.
 type dependencyClient struct{ client.WithWatch }
 
 // List lists without field selectors.

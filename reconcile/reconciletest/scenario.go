@@ -51,7 +51,7 @@ type Scenario struct {
 type Target struct {
 	// Client reads live and may do everything.
 	Client client.Client
-	// Writes begins to note what the hub writes, and returns a function that tells what it wrote since. Nil:
+	// Writes begins to note what the hub writes, and returns a function that returns what it wrote since. Nil:
 	// expect-no-writes cannot be used.
 	Writes func() (since func(ctx context.Context) ([]string, error), err error)
 }

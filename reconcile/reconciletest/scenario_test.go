@@ -34,8 +34,8 @@ spec: {replicas: 5}
 status: {readyReplicas: 5}
 `
 
-// told is a scenario over a member in memory, to which somebody else writes what writes says.
-func told(writes *[]string) *reconciletest.Scenario {
+// played is a scenario over a member in memory, to which somebody else writes what writes says.
+func played(writes *[]string) *reconciletest.Scenario {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion})
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	return &reconciletest.Scenario{
@@ -57,7 +57,7 @@ func told(writes *[]string) *reconciletest.Scenario {
 
 func TestAScriptAppliesWaitsAndExpects(t *testing.T) {
 	var writes []string
-	if err := told(&writes).Run(t.Context(), []byte(`
+	if err := played(&writes).Run(t.Context(), []byte(`
 # the story of a Deployment
 expect a Deployment.apps/web gone
 apply a web.yaml
@@ -98,12 +98,12 @@ func TestAScriptThatFailsNamesItsLineAndWhatItFound(t *testing.T) {
 		"say 'open": "a quote is not closed",
 	} {
 		var writes []string
-		err := told(&writes).Run(t.Context(), []byte(script+"\n"+deploymentYAML))
+		err := played(&writes).Run(t.Context(), []byte(script+"\n"+deploymentYAML))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%v, want %q", script, err, want)
 		}
 	}
-	s := told(new([]string))
+	s := played(new([]string))
 	s.Commands = map[string]reconciletest.Command{"wait": nil, "expect": nil, "apply": nil, "delete": nil, "status": nil, "patch": nil}
 	if err := s.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `command "apply": there is one`) {
 		t.Errorf("a command of a taken name: %v", err)

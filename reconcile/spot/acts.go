@@ -28,7 +28,7 @@ type action struct {
 	errs     errorList
 }
 
-// act writes what the plan says, and tells when to look again. What is urgent and what ends releases comes first and depends
+// act writes what the plan says, and returns when to look again. What is urgent and what ends releases comes first and depends
 // on nothing else; then pods get their slots, and then replicas move for the mix. All of it is tried, whatever fails before:
 // the errors are returned together, so that the workload is tried again with a back-off.
 func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *plan.Result, now time.Time) (reconcile.Result, error) {
@@ -41,7 +41,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *p
 	rest := func(p plan.Purpose) bool { return !comesFirst(p) }
 	a.release(ctx, slices.DeleteFunc(releasesOf(decided.Releases, rest), func(r plan.Release) bool { return stays(r.Pod) }))
 	a.evict(ctx, slices.DeleteFunc(evictionsOf(decided.Evictions, rest), func(ev plan.Eviction) bool { return stays(ev.Pod) }))
-	e.tell(s, decided, a.released, a.eviction.evicted)
+	e.record(s, decided, a.released, a.eviction.evicted)
 	a.settle(decided)
 	a.searchAgain(decided)
 	if err := a.errs.join(); err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *p
 	return reconcile.RequeueAfter(decided.Recheck.Sub(now), decided.Reason), nil
 }
 
-// searchAgain looks for pods without a slot again when one of them is gone: no event tells of those.
+// searchAgain looks for pods without a slot again when one of them is gone: there is no event for those.
 func (a *action) searchAgain(decided *plan.Result) {
 	if !a.gone {
 		return
@@ -146,8 +146,8 @@ var movedFor = []struct {
 	{plan.PurposeInterruption, eventInterrupted}, {plan.PurposeInsufficientCapacity, eventInsufficientCapacity}, {plan.PurposeAdvisory, eventAdvised}, {plan.PurposeMove, eventMoving},
 }
 
-// tell records in the member what was done about a workload, and counts it.
-func (e *Engine) tell(s *subject, decided *plan.Result, released, evicted map[plan.Purpose]int) {
+// record records in the member what was done about a workload, and counts it.
+func (e *Engine) record(s *subject, decided *plan.Result, released, evicted map[plan.Purpose]int) {
 	e.metrics.CountMoves(s.member, released)
 	e.metrics.CountMoves(s.member, evicted)
 	for _, moved := range movedFor {

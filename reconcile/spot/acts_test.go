@@ -188,7 +188,7 @@ func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 	}
 }
 
-// What a policy refuses is told with the pod's name, and not repeated with every plan.
+// What a policy refuses is reported with the pod's name, and not repeated with every plan.
 func TestAnAssignmentThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
@@ -206,7 +206,7 @@ func TestAnAssignmentThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *test
 			time.Sleep(30 * time.Second)
 		}
 		if n := w.patches.Load(); n > 6 {
-			t.Errorf("a pod was assigned in vain %d times in an hour", n)
+			t.Errorf("a pod was assigned without effect %d times in an hour", n)
 		}
 		wait := plantest.WaitOf(&decided, plan.WaitRefused)
 		if decided.State != plan.StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || decided.Recheck.IsZero() {
@@ -346,7 +346,7 @@ func TestEventsAboutMovesComeInOneOrder(t *testing.T) {
 		said := &reasons{}
 		workload := s.acting(nil, nil)
 		workload.events = said
-		s.tell(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeInsufficientCapacity: 1},
+		s.record(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeInsufficientCapacity: 1},
 			map[plan.Purpose]int{plan.PurposeAdvisory: 1, plan.PurposeInterruption: 1, plan.PurposeFinish: 1})
 		if want := []string{"Interrupted", "InsufficientCapacity", "Advised", "Moving", "Released"}; !slices.Equal(said.all, want) {
 			t.Fatalf("%v, want %v", said.all, want)

@@ -149,7 +149,7 @@ func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
 			}
 		}
 		if again := report.Announcements(view, true, view); len(again) > 0 {
-			t.Errorf("%q is told again: %+v", c, again)
+			t.Errorf("%q is reported again: %+v", c, again)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 		return reconcile.Done(), err
 	}
 	settings := e.settingsFor(s.member, &pol)
-	dir.tellLack(&s)
+	dir.reportLack(&s)
 	if !enabled {
 		e.forget(s.member, s.key)
 		return e.finish(ctx, dir, &s, settings)
@@ -165,7 +165,7 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 	return pol.Under(e.splits.of(s.member, s.key), e.options.Keys), enabled, nil
 }
 
-// observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when
+// observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It returns when
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings plan.Settings) (o plan.Observed, recheck time.Time, err error) {
 	now := time.Now()

@@ -117,7 +117,7 @@ func (d *denials) end(uid types.UID) {
 	delete(d.of, uid)
 }
 
-// keptErrors bounds how many errors of one reconcile are told.
+// keptErrors bounds how many errors of one reconcile are reported.
 const keptErrors = 8
 
 // errorList collects the errors of writes that do not depend on each other. It is safe for concurrent use. The zero value is

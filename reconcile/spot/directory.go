@@ -47,8 +47,8 @@ type directory struct {
 	owners     map[types.UID]*owner
 	journal    report.Journal
 	memos      podMemos
-	toldMove   func(policy.WorkloadKey, report.Move)  // nil: nobody is told
-	dry        map[dryShape]time.Time                 // the shortages that were told; only tend looks at it
+	onMove     func(policy.WorkloadKey, report.Move)  // nil: nobody is notified
+	dry        map[dryShape]time.Time                 // the shortages that were reported; only tend looks at it
 	since      time.Time                              // when it was made
 	replaces   time.Time                              // until when another directory of the member may have been in use; zero: none was
 	plans      map[policy.WorkloadKey]report.Workload // what the last plans said; a plan may be made before its workload is seen here

@@ -63,7 +63,7 @@ func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 	d.SetProblem("")
 	var plan plan.Result
 	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
-		t.Errorf("the problem is over, and %v is told", plan.Notes)
+		t.Errorf("the problem is over, and %v is reported", plan.Notes)
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Keys     policy.Keys
 	Capacity capacity.Labels
-	// Interruptions tell which nodes are about to go.
+	// Interruptions say which nodes are about to go.
 	Interruptions nodes.Interruptions
 	Defaults      policy.Defaults
 	Settings      plan.Settings
@@ -59,7 +59,7 @@ type Options struct {
 	// SpotTolerations are added to pods that are sent to spot capacity.
 	SpotTolerations []corev1.Toleration
 	// OnEvent is notified of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
-	// be quick, and call nothing of the engine. Nil: nobody is told.
+	// be quick, and call nothing of the engine. Nil: nobody is notified.
 	OnEvent func(Event)
 	// Log defaults to discarding.
 	Log *slog.Logger
@@ -144,7 +144,7 @@ func (o Options) clone() Options {
 // Keys are the names of the labels and annotations that the engine reads and writes.
 func (e *Engine) Keys() policy.Keys { return e.options.Keys }
 
-// CheckSteerBy tells what is wrong with a registration's value for what steers its pods; see [capacity.Labels.CheckSteerBy].
+// CheckSteerBy says what is wrong with a registration's value for what steers its pods; see [capacity.Labels.CheckSteerBy].
 func (e *Engine) CheckSteerBy(value string) error { return e.options.Capacity.CheckSteerBy(value) }
 
 // ProbeImage is the image that probes name.

@@ -41,31 +41,31 @@ type Event struct {
 	Message string
 }
 
-// tells hands an event on.
-func (e *Engine) tells(h Event) {
+// handOn hands an event on.
+func (e *Engine) handOn(h Event) {
 	if e.options.OnEvent != nil {
 		e.options.OnEvent(h)
 	}
 }
 
-// toldMove tells of a move that was done.
-func (e *Engine) toldMove(member string, key policy.WorkloadKey, m report.Move) {
+// reportMove reports a move that was done.
+func (e *Engine) reportMove(member string, key policy.WorkloadKey, m report.Move) {
 	done := "evicted"
 	if m.Strategy == policy.StrategyRelease {
 		done = "released"
 	}
-	e.tells(Event{
+	e.handOn(Event{
 		At: m.At, Type: EventMove, Member: member, Workload: key, Subject: m.Pod, Reason: string(m.For),
 		Message: strings.TrimSuffix(fmt.Sprintf("pod %s was %s from %s: %s", m.Pod, done, m.From, m.Why), ": "),
 	})
 }
 
-// toldInterruption tells that a node is about to go, once for each notice.
-func (e *Engine) toldInterruption(member string, before, now *plan.Interruption) {
+// reportInterruption reports that a node is about to go, once for each notice.
+func (e *Engine) reportInterruption(member string, before, now *plan.Interruption) {
 	if now == nil || now.Gone || before != nil && before.Notice == now.Notice {
 		return
 	}
-	e.tells(Event{
+	e.handOn(Event{
 		At: now.Since, Type: EventInterruption, Member: member, Subject: now.Node, Reason: now.Notice,
 		Message: fmt.Sprintf("node %s is about to be terminated: %s", now.Node, now.Notice),
 	})
@@ -93,15 +93,15 @@ func inOrder(droughts map[dryShape]time.Time) []dryShape {
 	})
 }
 
-// toldDroughts reports which droughts have begun and ended since known, and returns those that stand now.
-func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
+// reportDroughts reports which droughts have begun and ended since known, and returns those that stand now.
+func (e *Engine) reportDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
 	if len(known) == 0 && !d.AnyDry.Load() {
 		return known
 	}
 	stand := dryShapes(d)
 	for _, dry := range inOrder(stand) {
 		if _, is := known[dry]; !is {
-			e.tells(Event{
+			e.handOn(Event{
 				At: stand[dry], Type: EventInsufficientCapacityBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
 				Message: fmt.Sprintf("%s has no room for pods like %s", dry.capacity, dry.shape),
 			})
@@ -109,7 +109,7 @@ func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *sh
 	}
 	for _, dry := range inOrder(known) {
 		if _, is := stand[dry]; !is {
-			e.tells(Event{
+			e.handOn(Event{
 				At: now, Type: EventInsufficientCapacityEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
 				Message: fmt.Sprintf("%s no longer counts as full for pods like %s", dry.capacity, dry.shape),
 			})

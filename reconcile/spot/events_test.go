@@ -20,8 +20,8 @@ func TestDroughtsThatEndAtOnceAreToldInOneOrder(t *testing.T) {
 		known[dryShape{capacity.Spot, fmt.Sprintf("cpu=%02d", i)}] = time.Now()
 		known[dryShape{capacity.OnDemand, fmt.Sprintf("cpu=%02d", i)}] = time.Now()
 	}
-	s.toldDroughts(testMember, known, shortage.NewTrackers(shortage.DefaultSettings()), time.Now())
+	s.reportDroughts(testMember, known, shortage.NewTrackers(shortage.DefaultSettings()), time.Now())
 	if len(told) != 40 || !slices.IsSorted(told) {
-		t.Errorf("%d are told, in the order %v", len(told), told)
+		t.Errorf("%d are reported, in the order %v", len(told), told)
 	}
 }

@@ -168,7 +168,7 @@ func (o *owner) failed(pod types.UID, purpose plan.Purpose, doubt bool) {
 }
 
 // unanswered reports whether a write that failed may have been done: the member did not answer, or what answered does not know,
-// such as a load balancer before an API server, or an API server whose storage did not tell it. An internal error that an API
+// such as a load balancer before an API server, or an API server whose storage did not answer. An internal error that an API
 // server explains, of a webhook for instance, came before its storage.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus

@@ -25,7 +25,7 @@ func TestTheCacheKeepsTheCapacityTypeOfAnAffinityAndNotTheAffinity(t *testing.T)
 		steered(t, c, map[string]string{labelAKSPool: "a"}).Steer(&pod.Spec, capacityType, nil)
 		kind.Keep(pod, kept)
 		if got := c.OfPod(kept, nil); got != capacityType {
-			t.Errorf("of a pod for %s the cache tells %q: %s", capacityType, got, capacity.JSONOf(kept.Spec))
+			t.Errorf("of a pod for %s the cache shows %q: %s", capacityType, got, capacity.JSONOf(kept.Spec))
 		}
 		return kept
 	}

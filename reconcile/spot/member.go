@@ -99,8 +99,8 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.options.Keys, m.engine.options.Defaults, m.engine.options.Namespaces), lost: lost}
-	f.directory.toldMove = func(key policy.WorkloadKey, move report.Move) { m.engine.toldMove(m.name, key, move) }
-	f.directory.nodes.Announced = func(before, now *plan.Interruption) { m.engine.toldInterruption(m.name, before, now) }
+	f.directory.onMove = func(key policy.WorkloadKey, move report.Move) { m.engine.reportMove(m.name, key, move) }
+	f.directory.nodes.Announced = func(before, now *plan.Interruption) { m.engine.reportInterruption(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}

@@ -94,7 +94,7 @@ func TestADirectoryIsPublishedWhenWhatItNeedsIsThereAndNotDroppedForMore(t *test
 		}
 		again := join("Pod")
 		if again == nil || again == first {
-			t.Fatal("the directory was not built anew when the pods were back")
+			t.Fatal("the directory was not built again when the pods were back")
 		}
 		if !first.replaces.IsZero() || !again.replaces.Equal(time.Now()) {
 			t.Errorf("the first directory replaces another until %v, and the second until %v: it knows of nothing that was promised before it", first.replaces, again.replaces)

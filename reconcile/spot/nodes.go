@@ -17,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// podFacts reads a pod, with what its node tells.
+// podFacts reads a pod, with what its node shows.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
 	return e.podReader(dir).Facts(pod)
 }

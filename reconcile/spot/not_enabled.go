@@ -26,13 +26,13 @@ const notEnabledTimeout = 2 * time.Second
 type NotEnabled struct {
 	// Label is the key of the label that the workload and its namespace need with the value "true".
 	Label string
-	// Workload and Namespace tell which of the two does not have it; neither: something else is against it, or nothing.
+	// Workload and Namespace say which of the two does not have it; neither: something else is against it, or nothing.
 	Workload, Namespace bool
 	// Reason says it in a part of a sentence.
 	Reason string
 }
 
-// ErrNotKnown says that nobody can tell now what keeps a workload from being placed.
+// ErrNotKnown says that it is not known now what keeps a workload from being placed.
 var ErrNotKnown = errors.New("the member's caches are not synced, or the kind is not placed")
 
 // WhyNotEnabled reports why a workload is not placed. Workloads without the label are in no cache, so it reads the workload live, once,
@@ -133,7 +133,7 @@ func (d *directory) lackOfNamespace(namespace string) string {
 // NoWorkload reports whether an error of [Engine.WhyNotEnabled] says that there is no such workload.
 func NoWorkload(err error) bool { return apierrors.IsNotFound(err) }
 
-// notEnabledSaid remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
+// notEnabledSaid remembers what was said of workloads that ask for placement and do not get it, so that each is reported once.
 type notEnabledSaid struct{ said sync.Map } // WorkloadKey → sentence
 
 // isNew reports whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
@@ -149,9 +149,9 @@ func (l *notEnabledSaid) isNew(key policy.WorkloadKey, sentence string) bool {
 // eventNotEnabled is the reason of a Warning about a workload.
 const eventNotEnabled = "NotEnabled" // The workload has the label `enabled`, and its namespace does not, or the hub's `namespaceSelector` excludes it.
 
-// tellLack records an Event about a workload that has the label, in a namespace that keeps it from being placed. A workload without
-// the label asks for nothing, and so is told nothing.
-func (d *directory) tellLack(s *subject) {
+// reportLack records an Event about a workload that has the label, in a namespace that keeps it from being placed. A workload without
+// the label asks for nothing, and so gets no Event.
+func (d *directory) reportLack(s *subject) {
 	lack := ""
 	if s.meta.Labels[d.keys.Enabled()] == policy.EnabledValue && s.meta.DeletionTimestamp.IsZero() {
 		lack = d.lackOfNamespace(s.key.Namespace)

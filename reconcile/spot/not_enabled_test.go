@@ -93,8 +93,8 @@ func TestAnEventSaysOnceWhichLabelIsMissing(t *testing.T) {
 				key:  policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 				meta: &metav1.ObjectMeta{Labels: c.workload}, events: events,
 			}
-			d.tellLack(s)
-			d.tellLack(s) // a resync
+			d.reportLack(s)
+			d.reportLack(s) // a resync
 			if c.want == "" && len(events.all) > 0 || c.want != "" && (len(events.all) != 1 || !strings.HasPrefix(events.all[0], c.want)) {
 				t.Fatalf("Events %q, want %q once", events.all, c.want)
 			}
@@ -102,9 +102,9 @@ func TestAnEventSaysOnceWhichLabelIsMissing(t *testing.T) {
 				return
 			}
 			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: on}}, false)
-			d.tellLack(s)
+			d.reportLack(s)
 			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: c.namespace}}, false)
-			d.tellLack(s)
+			d.reportLack(s)
 			if len(events.all) != 2 {
 				t.Errorf("after it was enabled and disabled again: %q", events.all)
 			}

@@ -35,7 +35,7 @@ type source struct {
 }
 
 // replicaSetSources returns the ReplicaSets of a workload that want replicas or still have some, those that were released
-// included, of which holds tells.
+// included, which holds has.
 func replicaSetSources(ctx context.Context, c client.Reader, workload client.Object, holds func(types.UID) bool) ([]source, error) {
 	var sets appsv1.ReplicaSetList
 	err := c.List(ctx, &sets, client.InNamespace(workload.GetNamespace()), client.MatchingFields{object.ControllerIndex: string(workload.GetUID())}, readOnlyList)

@@ -16,7 +16,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
-// doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
+// doubtTimeout is how long an admission waits for news of its owner when the counts do not show what is missing. The news
 // is an event of the informer, and comes at once unless the watch lags.
 const doubtTimeout = 250 * time.Millisecond
 

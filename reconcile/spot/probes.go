@@ -115,7 +115,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tendOnce does what has to be done about the probes now, and tells when to look again.
+// tendOnce does what has to be done about the probes now, and returns when to look again.
 func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (recheck time.Time, err error) {
 	if m.directory.Load() != dir {
 		return now.Add(tendRetry), nil // not complete yet
@@ -127,7 +127,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	}
 	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.Step(now)
-	dir.dry = m.engine.toldDroughts(m.name, dir.dry, dir.droughts, now)
+	dir.dry = m.engine.reportDroughts(m.name, dir.dry, dir.droughts, now)
 	m.noteOrphans(ctx, m.finishOrphans(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil

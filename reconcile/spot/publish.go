@@ -10,7 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
-// publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
+// publish reports to the API, the metrics and, when the state has changed, the member's Events what the plan said.
 func (e *Engine) publish(dir *directory, s *subject, p *report.Planned) {
 	before, known := dir.view(s.key)
 	view := report.Of(s.member, s.key, p)
@@ -51,8 +51,8 @@ func (d *directory) noteMove(o *owner, m report.Move) {
 	defer d.mu.RUnlock() // not before it is noted: what is known about a workload is forgotten under the lock
 	if o.kind != "" && d.workloads[o.workload] != nil {
 		d.journal.RecordMove(o.workload, m)
-		if d.toldMove != nil {
-			d.toldMove(o.workload, m)
+		if d.onMove != nil {
+			d.onMove(o.workload, m)
 		}
 	}
 }

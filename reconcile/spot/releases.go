@@ -91,7 +91,7 @@ func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespac
 		if seconds, ok := plan.ActiveDeadline(pod, r.Released.Until); ok {
 			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
 		}
-	} // else it is gone, and the patch will tell
+	} // else it is gone, and the patch fails
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func keepShape(into client.Object, known string, spec *corev1.PodSpec, name stri
 	annotations[annotationShape] = known
 }
 
-// keepTemplate notes what a template tells of its pods: their labels and their shape.
+// keepTemplate notes what a template says of its pods: their labels and their shape.
 func keepTemplate(into client.Object, from, template *corev1.PodTemplateSpec, capacityType capacity.Labels) {
 	template.Labels = from.Labels
 	keepShape(into, "", &from.Spec, "", capacityType)
@@ -120,7 +120,7 @@ func (o *owner) learnShape(pod *corev1.Pod) {
 	}
 }
 
-// shapeLocked returns the shape of an owner's pods; false when nothing tells. The caller holds the directory's mu.
+// shapeLocked returns the shape of an owner's pods; false when nothing shows it. The caller holds the directory's mu.
 func (o *owner) shapeLocked() (capacity.Requirements, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,10 +133,10 @@ func (o *owner) shapeLocked() (capacity.Requirements, bool) {
 	return capacity.Requirements{}, false
 }
 
-// drySinceLocked tells since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
+// drySinceLocked returns since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
 func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if found, since := d.contradictionLocked(o); found == plan.ContradictionSpot {
-		spot = since // as far as this member's nodes tell, which is as good as dry
+		spot = since // as far as this member's nodes show, which is as good as dry
 	}
 	if !d.droughts.AnyDry.Load() {
 		return spot, onDemand
@@ -167,14 +167,14 @@ func (d *directory) shapes() []capacity.Requirements {
 	return shapes
 }
 
-// drySince tells since when capacity of each type has been dry for an owner's pods; zero: it is not.
+// drySince returns since when capacity of each type has been dry for an owner's pods; zero: it is not.
 func (d *directory) drySince(o *owner) (spot, onDemand time.Time) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.drySinceLocked(o)
 }
 
-// shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing tells.
+// shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing shows it.
 func (d *directory) shape(o *owner) capacity.Requirements {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -127,11 +127,11 @@ func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testin
 	if !slices.ContainsFunc(told, func(a report.Announcement) bool {
 		return a.Warning && a.Reason == "Skewed" && strings.Contains(a.Message, "a has 3, c 1")
 	}) {
-		t.Errorf("told %+v", told)
+		t.Errorf("reported %+v", told)
 	}
 	for _, a := range report.Announcements(&now, true, &now) {
 		if a.Reason == "Skewed" {
-			t.Errorf("told again: %+v", a)
+			t.Errorf("reported again: %+v", a)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
 		c.Replace(gke, nil)
 	}
 	if got := c.Steering(); got.String() != first.String() || len(told) != 1 {
-		t.Errorf("pods are steered by %q after the nodes are gone, before by %q; it was told of %d changes", got, first, len(told))
+		t.Errorf("pods are steered by %q after the nodes are gone, before by %q; it was notified of %d changes", got, first, len(told))
 	}
 	if allocated := testing.AllocsPerRun(100, func() { c.Steering() }); allocated > 0 {
 		t.Errorf("asking costs %v allocations", allocated)
@@ -310,7 +310,7 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 		}
 	}
 	if changes < 4 {
-		t.Errorf("it was told of %d changes", changes)
+		t.Errorf("it was notified of %d changes", changes)
 	}
 	labels := spottest.MustLabels(t)
 	for _, good := range []string{"", "gke", "aks", "karpenter,eks", spottest.SteerKey} {

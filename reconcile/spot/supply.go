@@ -16,7 +16,7 @@ import (
 )
 
 // observeSupply adds to what was observed of a workload what is known about the capacity for its pods: what the nodes leave out,
-// which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
+// which nodes are coming, and what is dry. It returns when to look again although nothing has changed.
 func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	d.observeContradictions(o)
 	d.askSigns(ctx, key.Namespace, o, settings, now)
@@ -61,7 +61,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *plan.Obse
 	}
 }
 
-// observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It tells when a
+// observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It returns when a
 // pod will have waited for too long, or when to look again whether a node is coming.
 func (d *directory) observeDrought(key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	if settings.PendingTimeout <= 0 || settings.ReadOnly {
@@ -101,7 +101,7 @@ func (d *directory) learnStarts(o *plan.Observed, now time.Time) {
 	}
 }
 
-// observeDroughtOf takes in one pod. It tells when to look at it again; zero: on change.
+// observeDroughtOf takes in one pod. It returns when to look at it again; zero: on change.
 func (d *directory) observeDroughtOf(pod *plan.Pod, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	p := d.droughtPod(pod, o, settings)
 	if !pod.Waiting() {
@@ -153,7 +153,7 @@ func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 	return w.policy.Mix(), true
 }
 
-// observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It tells
+// observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It reports
 // whether any is.
 func (d *directory) observeDry(o *plan.Observed, now time.Time) (dry bool) {
 	for i := range o.Owners {

@@ -174,7 +174,7 @@ plimsoll_spot_dry{capacity="spot",member="` + testMember + `"} 0
 	}
 }
 
-// A hub finds out that an ordinal has no spot node, and tells so on the pod that comes in its place; the next hub reads it there.
+// A hub finds out that an ordinal has no spot node, and writes that on the pod that comes in its place; the next hub reads it there.
 func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "set-db", Labels: labelled("true"), Annotations: mixed("0")},

@@ -59,7 +59,7 @@ func (o *owner) firstFound(found []plan.Pod) []plan.Pod {
 	return o.search.FirstFound(found)
 }
 
-// enabledSince tells since when a workload is known to be enabled, and its policy; nil: it is not.
+// enabledSince returns since when a workload is known to be enabled, and its policy; nil: it is not.
 func (d *directory) enabledSince(key policy.WorkloadKey) (time.Time, *policy.Policy) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

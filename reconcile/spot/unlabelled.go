@@ -86,7 +86,7 @@ func (e *Engine) remembered(dir *directory, o *owner) []plan.Pod {
 	return pods
 }
 
-// addUnlabelled adds the pods of the subject's owners that hold no slot, and tells when to look for them again.
+// addUnlabelled adds the pods of the subject's owners that hold no slot, and returns when to look for them again.
 func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, o *plan.Observed, now time.Time) (recheck time.Time, err error) {
 	visible := map[types.UID]int{}
 	for i := range o.Pods {

@@ -81,7 +81,7 @@ func parsePath(text, root string) ([]string, error) {
 	return names, nil
 }
 
-// Name tells the kind from one of the same name in another group: Rollout.argoproj.io.
+// Name distinguishes the kind from one of the same name in another group: Rollout.argoproj.io.
 func (k WorkloadKind) Name() string { return k.Kind + "." + k.Group }
 
 // Controller is the name of the controller that reconciles the kind.
@@ -248,7 +248,7 @@ func numberAt(obj *unstructured.Unstructured, path []string) (int, bool) {
 	return int(min(n, math.MaxInt32)), n >= 0
 }
 
-// kindTable tells whom pods and ReplicaSets belong to: by group and kind of their controller references, never by labels.
+// kindTable knows whom pods and ReplicaSets belong to: by group and kind of their controller references, never by labels.
 // The zero value knows Kubernetes' own kinds.
 type kindTable []WorkloadKind
 

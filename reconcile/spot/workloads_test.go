@@ -286,10 +286,10 @@ func TestAConfiguredKindIsRollingWhileItsControllerSaysSo(t *testing.T) {
 		status map[string]any
 		want   bool
 	}{
-		"nothing is told":            {map[string]any{}, false},
+		"nothing is known":           {map[string]any{}, false},
 		"the spec was not seen":      {map[string]any{"observedGeneration": int64(4)}, true},
 		"it was":                     {map[string]any{"observedGeneration": int64(5)}, false},
-		"an old Argo tells a hash":   {map[string]any{"observedGeneration": "58c975674b"}, false},
+		"an old Argo shows a hash":   {map[string]any{"observedGeneration": "58c975674b"}, false},
 		"pods are to be updated":     {map[string]any{"updatedReplicas": int64(2), "expectedUpdatedReplicas": int64(3)}, true},
 		"a partition leaves others":  {map[string]any{"updatedReplicas": int64(3), "expectedUpdatedReplicas": int64(3)}, false},
 		"what is expected is untold": {map[string]any{"updatedReplicas": int64(0)}, false},

@@ -50,7 +50,7 @@ func (p *Policy) Check() (refused field.ErrorList) {
 const maxReplicas = 10000
 
 // Review judges a WebApp that is about to be stored; old is what it was before, nil when it is new. What was there before
-// may stay, so that a policy that became stricter keeps nobody from mending something else: it is warned about.
+// may stay, so that a policy that became stricter keeps nobody from changing something else: it is warned about.
 func (p Policy) Review(app, old *v1.WebApp) (refusals field.ErrorList, warnings []string) {
 	if app.DeletionTimestamp != nil {
 		return nil, nil

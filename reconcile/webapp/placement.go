@@ -14,7 +14,7 @@ import (
 // placementRetry is when to look again for counts that do not add up yet: the placer counts pods after us.
 const placementRetry = time.Second
 
-// placed writes into the WebApp where its replicas are, and tells when to look again; 0: when something changes. enabled
+// placed writes into the WebApp where its replicas are, and returns when to look again; 0: when something changes. enabled
 // reports whether its namespace has the label that placement needs.
 func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, enabled bool, view report.Workload, known bool) time.Duration {
 	status := &app.Status

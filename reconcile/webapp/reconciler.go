@@ -52,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 	if unmet := req.Require(ctx, needs(app)...); unmet != nil {
 		return reconcile.WaitFor(unmet), nil
 	}
-	tell(req.Conditions, progress)
+	writeConditions(req.Conditions, progress)
 	if again > 0 {
 		return reconcile.RequeueAfter(again, "spot placement is under way"), nil
 	}
@@ -124,8 +124,8 @@ func count(status *v1.WebAppStatus, app *v1.WebApp, deployment *appsv1.Deploymen
 	status.Selector = app.Selector().String()
 }
 
-// tell writes where the WebApp is into its conditions; what is left open follows from the result.
-func tell(conditions *reconcile.Conditions, progress Progress) {
+// writeConditions writes where the WebApp is into its conditions; what is left open follows from the result.
+func writeConditions(conditions *reconcile.Conditions, progress Progress) {
 	switch {
 	case progress.Ready():
 		conditions.True(reconcile.ConditionReady, progress.Reason, "%s", progress.Message)

@@ -25,7 +25,7 @@ import (
 // ControllerName is the name of the controller in the ledger, the metrics and the API.
 const ControllerName = "webapp"
 
-// refusedRetry is when something that the API server refused is tried again, as no watch tells that a quota was raised.
+// refusedRetry is when something that the API server refused is tried again, as no watch reports that a quota was raised.
 const refusedRetry = 30 * time.Second
 
 // Schedule is how often, and by how many workers, WebApps are looked at; zero values are the framework's defaults.

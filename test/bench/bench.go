@@ -126,7 +126,7 @@ func (b *bench) stopHub(ctx context.Context) error {
 	return b.stopReplica(ctx, hub, api)
 }
 
-// close ends everything, and keeps logs if it is told to.
+// close ends everything, and keeps logs if it is asked to.
 func (b *bench) close(keep bool) error {
 	if b.fleet == nil {
 		return nil

@@ -49,7 +49,7 @@ func (b *bench) burst(ctx context.Context) error {
 	return b.noteUnplaced(ctx)
 }
 
-// noteUnplaced tells of admissions after which a pod was let through without a place, in the hub's own words for why.
+// noteUnplaced reports admissions after which a pod was let through without a place, in the hub's own words for why.
 func (b *bench) noteUnplaced(ctx context.Context) error {
 	samples, err := b.hub.Samples(ctx)
 	if err != nil {

@@ -72,7 +72,7 @@ type paired struct {
 
 func (p paired) stop(ctx context.Context) error { return p.b.stopReplica(ctx, p.hub, p.api) }
 
-// startPair starts two replicas and tells which of them acts.
+// startPair starts two replicas and returns which of them acts.
 func (b *bench) startPair(ctx context.Context, settings fleet.Settings) (owner, standby paired, err error) {
 	pair := make([]paired, 2)
 	for i := range pair {

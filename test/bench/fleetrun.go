@@ -48,7 +48,7 @@ func (b *bench) fleetRun(ctx context.Context) (err error) {
 	defer w.stop()
 	for _, step := range []func(context.Context, *fleetWorkload) error{b.fleetScale, b.fleetRest, b.fleetDrought, b.fleetLoss, b.fleetFloors} {
 		if err := step(ctx, w); err != nil {
-			return fmt.Errorf("%w; %s", err, w.told())
+			return fmt.Errorf("%w; %s", err, w.shown())
 		}
 	}
 	return w.discard(ctx)

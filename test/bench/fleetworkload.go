@@ -207,8 +207,8 @@ func (w *fleetWorkload) moments(is func(totals) bool) (n int, err error) {
 	return n, nil
 }
 
-// told is what the FleetPlacement says, for people.
-func (w *fleetWorkload) told() string {
+// shown is what the FleetPlacement says, for people.
+func (w *fleetWorkload) shown() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p := &v1alpha1.FleetPlacement{}

@@ -57,7 +57,7 @@ func (b *bench) hostile(ctx context.Context) error {
 }
 
 // hostileMembers has the member do everything that it can, one thing after the other, to the hub of the good members and to one that
-// has none, and compares how the good members fare. The member registers anew in the middle of each window: hostile or
+// has none, and compares how the good members fare. The member registers again in the middle of each window: hostile or
 // not, the hub meets it as a member that changes and as one that joins.
 func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (err error) {
 	s, err := b.newHostileSite(ctx)

@@ -113,7 +113,7 @@ func (b *bench) goodTokens(ctx context.Context) ([]string, error) {
 	return tokens, nil
 }
 
-// A flood is bad tokens that look like a good one but for the signature, so that only the hub cluster can tell.
+// A flood is bad tokens that look like a good one but for the signature, so that only the hub cluster can refuse them.
 type flood struct {
 	address, unsigned string
 	began             time.Time

@@ -26,8 +26,8 @@ type karpenterBench struct {
 	api    *fleet.API
 }
 
-// karpenterTrial is done with nodes of one type of instance, in a namespace.
-type karpenterTrial struct {
+// karpenterRun is done with nodes of one type of instance, in a namespace.
+type karpenterRun struct {
 	instance kube.Instance
 	do       func(k *karpenterBench, ctx context.Context, namespace string) error
 }
@@ -42,20 +42,20 @@ var (
 )
 
 func (b *bench) karpenterFlap(ctx context.Context) error {
-	return b.karpenter(ctx, karpenterTrial{small, (*karpenterBench).flap})
+	return b.karpenter(ctx, karpenterRun{small, (*karpenterBench).flap})
 }
 
 func (b *bench) karpenterConsolidation(ctx context.Context) error {
-	return b.karpenter(ctx, karpenterTrial{large, (*karpenterBench).consolidation})
+	return b.karpenter(ctx, karpenterRun{large, (*karpenterBench).consolidation})
 }
 
 func (b *bench) karpenterInterruption(ctx context.Context) error {
-	return b.karpenter(ctx, karpenterTrial{small, (*karpenterBench).interruption})
+	return b.karpenter(ctx, karpenterRun{small, (*karpenterBench).interruption})
 }
 
 // karpenter measures what the hub evicts while the real Karpenter makes nodes, which take 90 s scaled, consolidates them, or
 // takes some of them at once.
-func (b *bench) karpenter(ctx context.Context, trial karpenterTrial) (err error) {
+func (b *bench) karpenter(ctx context.Context, run karpenterRun) (err error) {
 	if _, err := fleet.HubBinary(); err != nil {
 		return err
 	}
@@ -70,14 +70,14 @@ func (b *bench) karpenter(ctx context.Context, trial karpenterTrial) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
-	if err := k.member.Cluster.SetNodePool(ctx, nodePool(trial.instance)); err != nil {
+	if err := k.member.Cluster.SetNodePool(ctx, nodePool(run.instance)); err != nil {
 		return err
 	}
 	namespace, err := k.member.NewNamespace(ctx, "karpenter", fleet.Enabled())
 	if err != nil {
 		return err
 	}
-	return trial.do(k, ctx, namespace)
+	return run.do(k, ctx, namespace)
 }
 
 // start starts Karpenter and a hub process; what it returns ends the hub.

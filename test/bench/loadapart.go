@@ -18,7 +18,7 @@ import (
 // loadCommand is the argument with which this program sends a load and does nothing else.
 const loadCommand = "send-load"
 
-// A loadOrder is what another process is told to send, and a loadReport what came of it.
+// A loadOrder is what another process is to send, and a loadReport what came of it.
 type (
 	loadOrder struct {
 		Address        string
@@ -35,7 +35,7 @@ type (
 )
 
 // loadApart is loadWith in a process of its own: where a hostile member runs in this one, the load would wait for its goroutines,
-// and that would be told as the hub's latency. Answers are not kept.
+// and that would count as the hub's latency. Answers are not kept.
 func loadApart(ctx context.Context, target *url.URL, bundle []byte, recorded *recording, owners []*appsv1.ReplicaSet, l load) (*loadResult, error) {
 	order := loadOrder{Address: target.Host, Bundle: bundle, Duration: l.duration, First: l.first, Rate: l.rate}
 	for i, owner := range owners {

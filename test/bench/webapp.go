@@ -295,7 +295,7 @@ func awaitReady(ctx context.Context, c client.WithWatch, namespace string) error
 	return nil
 }
 
-// webAppsAtRest lets the hub look at every WebApp again, and tells what one look took.
+// webAppsAtRest lets the hub look at every WebApp again, and returns what one look took.
 func (b *bench) webAppsAtRest(ctx context.Context) error {
 	spent := func() (seconds, count float64, err error) {
 		samples, err := b.hub.Samples(ctx)

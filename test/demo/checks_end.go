@@ -111,7 +111,7 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return slices.Contains(other, item) })
 }
 
-// ofKubernetes tells whether an object is one that a cluster makes for itself, or of the samples.
+// ofKubernetes reports whether an object is one that a cluster makes for itself, or of the samples.
 func ofKubernetes(object client.Object) bool {
 	for _, name := range []string{object.GetName(), object.GetNamespace()} {
 		if strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kube-") || name == namespace {

@@ -171,7 +171,7 @@ func (c *checks) policyChange(ctx context.Context) {
 	})
 }
 
-// awaitTold waits until the hub tells what the member shows.
+// awaitTold waits until the hub shows what the member shows.
 func (c *checks) awaitTold(ctx context.Context, s sample) (found string, err error) {
 	err = await(ctx, "the hub to see it", func(ctx context.Context) error {
 		found, err = c.mix(ctx, s)

@@ -137,7 +137,7 @@ func told[T any](items []T, tell func(T) string) []string {
 	return texts
 }
 
-// tellCluster leaves the counts out: its workloads tell them.
+// tellCluster leaves the counts out: its workloads show them.
 func tellCluster(c *plimsollv1.Cluster) string {
 	return fmt.Sprintf("%s  %s  %s", c.GetName(), word(c.GetState().String(), "CLUSTER_STATE_"), c.GetMessage())
 }

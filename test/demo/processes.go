@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// processID tells a process from a later one with the same number.
+// processID distinguishes a process from a later one with the same number.
 type processID struct {
 	pid     int
 	started string // in the kernel's own count

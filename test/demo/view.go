@@ -11,7 +11,7 @@ import (
 // barWidth is how many characters show the replicas of a workload.
 const barWidth = 20
 
-// view is what the table shows: the fleet as the hub tells of it.
+// view is what the table shows: the fleet as the hub shows it.
 type view struct {
 	clusters    []*plimsollv1.Cluster
 	placements  []*plimsollv1.FleetPlacement

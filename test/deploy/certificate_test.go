@@ -148,7 +148,7 @@ func (s *site) servesWhatCertManagerIssues(r *running, v *volume) {
 	s.placed(namespace, "replaced")
 }
 
-// trusted waits until the member is told to trust the authority that is in the volume, and is served with its certificate.
+// trusted waits until the member is configured to trust the authority that is in the volume, and is served with its certificate.
 func (s *site) trusted(r *running, v *volume) {
 	s.Helper()
 	s.must(fleet.Await(timeout(s.T, patience), "the authority of cert-manager in the member", func(ctx context.Context) (bool, error) {
@@ -166,8 +166,8 @@ func (s *site) trusted(r *running, v *volume) {
 	_ = conn.Close()
 }
 
-// placed makes a workload that belongs on spot, and waits for a pod of it that has been told so: by the webhook, because
-// nobody can tell it later. One that was let through, when the hub's answer did not come in time, makes way for the next.
+// placed makes a workload that belongs on spot, and waits for a pod of it that has been sent there: by the webhook, because
+// nobody can do that later. One that was let through, when the hub's answer did not come in time, makes way for the next.
 func (s *site) placed(namespace, name string) {
 	s.Helper()
 	w, err := s.member.Create(s.Context(), fleet.Deployment(namespace, name, 1, fleet.Policy(100, 0)))

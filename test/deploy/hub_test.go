@@ -71,7 +71,7 @@ func TestInstalledByHelmAndRunAsItSays(t *testing.T) {
 	objects[webhookKey] = configuration
 	inMember.applyAll(t, objects)
 	s.awaitReady(first)
-	t.Run("WebApps are brought by GitOps, and what is missing is told", func(t *testing.T) { s.on(t).bringWebApps(first, inMember) })
+	t.Run("WebApps are brought by GitOps, and what is missing is reported", func(t *testing.T) { s.on(t).bringWebApps(first, inMember) })
 	t.Run("the command line shows it as the page says", func(t *testing.T) { s.on(t).commandLine(first) })
 	t.Run("the dashboards show it", func(t *testing.T) { s.on(t).answersTheDashboards(first) })
 

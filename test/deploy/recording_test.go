@@ -143,7 +143,7 @@ func TestARecordingIsWhatPrometheusHasAfterAsManyMinutes(t *testing.T) {
 	}
 }
 
-// isQuery tells whether a text is PromQL about series that are scraped.
+// isQuery reports whether a text is PromQL about series that are scraped.
 func isQuery(text string) bool {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
-var update = flag.Bool("update", false, "write the kustomize bases and the golden files anew")
+var update = flag.Bool("update", false, "rewrite the kustomize bases and the golden files")
 
 func render(t *testing.T, values string) Objects {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -20,8 +21,16 @@ var notMapped = regexp.MustCompile(`^zz_generated`)
 
 var fileName = regexp.MustCompile(`[a-z0-9_./*]+\.go\b`)
 
-// packageFiles are the Go files of every package of the module that has a doc.go, by its path.
+// packageFiles are the Go files of every package that has a doc.go, by its path.
 func packageFiles(t *testing.T) map[string][]string {
+	t.Helper()
+	packages := goFiles(t)
+	maps.DeleteFunc(packages, func(_ string, files []string) bool { return !slices.Contains(files, "doc.go") })
+	return packages
+}
+
+// goFiles are the Go files of every package, by its path.
+func goFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	packages := map[string][]string{}
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
@@ -39,11 +48,6 @@ func packageFiles(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir, files := range packages {
-		if !slices.Contains(files, "doc.go") {
-			delete(packages, dir)
-		}
-	}
 	return packages
 }
 
@@ -56,6 +60,18 @@ func mapOf(t *testing.T, dir string) []string {
 	}
 	names := fileName.FindAllString(file.Doc.Text(), -1)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "*") || name[0] == '.' })
+}
+
+// maxFiles is how many files a package may have without its tests: more have no order that a reader finds.
+const maxFiles = 39
+
+func TestNoPackageIsTooWide(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") || notMapped.MatchString(name) })
+		if len(files) > maxFiles {
+			t.Errorf("%s has %d files, at most %d may be in one package", dir, len(files), maxFiles)
+		}
+	}
 }
 
 func TestWhatAMapNamesIsThere(t *testing.T) {

@@ -147,5 +147,5 @@ func valueOf(variable corev1.EnvVar, replica string) (value string, given bool, 
 			return "", false, nil
 		}
 	}
-	return "", false, fmt.Errorf("variable %s: its value cannot be told here", variable.Name)
+	return "", false, fmt.Errorf("variable %s: its value is not known here", variable.Name)
 }

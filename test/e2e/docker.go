@@ -33,7 +33,7 @@ const (
 // ErrNoDocker says why nothing can run.
 var ErrNoDocker = errors.New("no Docker engine answers, or its images are missing: make e2e-images")
 
-// EngineReady tells whether an engine answers and has the images; if not, the error is an [ErrNoDocker], of one line.
+// EngineReady reports whether an engine answers and has the images; if not, the error is an [ErrNoDocker], of one line.
 func EngineReady(ctx context.Context) error {
 	api, err := engine()
 	for _, image := range []string{hubImage, nextImage, controlPlaneImage} {
@@ -49,7 +49,7 @@ func EngineReady(ctx context.Context) error {
 
 // engine is the Docker engine that testcontainers finds, for what testcontainers itself has no call for. The first caller sets
 // testcontainers up for the whole process: without its reaper, whose image would have to be pulled and whose work mark and
-// sweep do, and without its telling of every step.
+// sweep do, and without its report of every step.
 var engine = sync.OnceValues(func() (*testcontainers.DockerClient, error) {
 	if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (y *yard) addressing(ctx context.Context, of string, do func(testcontainers
 }
 
 // whoHad is the container that had an address at a time, as a control plane's audit log shows it: with another first number
-// (see controlplane/). Addresses are given anew only when nobody has them.
+// (see controlplane/). Addresses are given again only when nobody has them.
 func (y *yard) whoHad(ip string, at time.Time) string {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // patience is how long one step may take on a machine that is busy with other things. It is never what is tested.
 const patience = 3 * time.Minute
 
-// told is a site within a chapter.
-type told struct {
+// chapterSite is a site within a chapter.
+type chapterSite struct {
 	*testing.T
 	*Site
 }
@@ -36,20 +36,20 @@ func TestAFleetInContainersThroughFaultsUnderLoad(t *testing.T) {
 	})
 	for _, chapter := range []struct {
 		name string
-		tell func(told, context.Context)
+		run  func(chapterSite, context.Context)
 	}{
-		{"the owner is killed, and the other replica goes on", told.killOwner},
-		{"an owner that is cut off from everything stops acting, and the other replica goes on", told.cutOwner},
-		{"a member that is cut off costs the others nothing, and is mended when it is back", told.cutMember},
-		{"a member that is paused costs the others nothing", told.pauseMember},
-		{"a member whose control plane is restarted is mended", told.restartMember},
-		{"a hub that is cut off from its own API server stops acting, and goes on when it is back", told.cutHub},
-		{"the hub is rolled to another image with another configuration, and back", told.roll},
+		{"the owner is killed, and the other replica goes on", chapterSite.killOwner},
+		{"an owner that is cut off from everything stops acting, and the other replica goes on", chapterSite.cutOwner},
+		{"a member that is cut off costs the others nothing, and is corrected when it is back", chapterSite.cutMember},
+		{"a member that is paused costs the others nothing", chapterSite.pauseMember},
+		{"a member whose control plane is restarted is corrected", chapterSite.restartMember},
+		{"a hub that is cut off from its own API server stops acting, and goes on when it is back", chapterSite.cutHub},
+		{"the hub is rolled to another image with another configuration, and back", chapterSite.roll},
 	} {
 		if !t.Run(chapter.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 			defer cancel()
-			chapter.tell(told{T: t, Site: s}, ctx)
+			chapter.run(chapterSite{T: t, Site: s}, ctx)
 		}) {
 			return
 		}
@@ -67,7 +67,7 @@ func needEngine(t *testing.T) {
 	}
 }
 
-func (s told) must(err error) {
+func (s chapterSite) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
@@ -75,7 +75,7 @@ func (s told) must(err error) {
 }
 
 // settle ends a chapter: all members converge, and nothing in the history of the whole site is what must not be.
-func (s told) settle(ctx context.Context) *Outcome {
+func (s chapterSite) settle(ctx context.Context) *Outcome {
 	s.Helper()
 	outcome, converged, err := s.Settle(ctx)
 	s.must(err)
@@ -85,7 +85,7 @@ func (s told) settle(ctx context.Context) *Outcome {
 }
 
 // owner is who acts, when there is no change under way.
-func (s told) owner(ctx context.Context, not *Replica) *Replica {
+func (s chapterSite) owner(ctx context.Context, not *Replica) *Replica {
 	s.Helper()
 	owner, err := s.Owner(ctx, not)
 	s.must(err)
@@ -93,13 +93,13 @@ func (s told) owner(ctx context.Context, not *Replica) *Replica {
 }
 
 // unharmed waits until members converge while another one is in trouble.
-func (s told) unharmed(ctx context.Context, members ...*Cluster) {
+func (s chapterSite) unharmed(ctx context.Context, members ...*Cluster) {
 	s.Helper()
 	s.must(s.converge(ctx, members...))
 	s.goOn(members...)
 }
 
-func (s told) killOwner(ctx context.Context) {
+func (s chapterSite) killOwner(ctx context.Context) {
 	was, killed := s.owner(ctx, nil), time.Now()
 	s.must(s.Kill(ctx, was))
 	is := s.owner(ctx, was)
@@ -108,13 +108,13 @@ func (s told) killOwner(ctx context.Context) {
 	s.must(s.startAgain(ctx, was))
 }
 
-func (s told) cutOwner(ctx context.Context) {
+func (s chapterSite) cutOwner(ctx context.Context) {
 	was := s.owner(ctx, nil)
 	s.must(s.cut(ctx, was))
 	s.awaitIdle(ctx, was)
 	s.owner(ctx, was)
 	s.unharmed(ctx, s.Members...)
-	s.must(s.mend(ctx, was))
+	s.must(s.reconnect(ctx, was))
 	for _, m := range s.Members {
 		s.must(was.awaitState(ctx, m.Name, "Ready"))
 	}
@@ -122,7 +122,7 @@ func (s told) cutOwner(ctx context.Context) {
 }
 
 // awaitIdle waits until a replica says that it does not act.
-func (s told) awaitIdle(ctx context.Context, r *Replica) {
+func (s chapterSite) awaitIdle(ctx context.Context, r *Replica) {
 	s.Helper()
 	s.must(fleet.Await(ctx, r.Name+" to stop acting", func(ctx context.Context) (bool, error) {
 		acts, err := r.acts(ctx)
@@ -130,7 +130,7 @@ func (s told) awaitIdle(ctx context.Context, r *Replica) {
 	}))
 }
 
-func (s told) cutMember(ctx context.Context) {
+func (s chapterSite) cutMember(ctx context.Context) {
 	cut, acting := s.Members[1], s.owner(ctx, nil)
 	s.must(s.yard.disconnect(ctx, "net-"+cut.Name, cut.Name))
 	s.must(acting.awaitState(ctx, cut.Name, "Unreachable"))
@@ -139,7 +139,7 @@ func (s told) cutMember(ctx context.Context) {
 	s.settle(ctx)
 }
 
-func (s told) pauseMember(ctx context.Context) {
+func (s chapterSite) pauseMember(ctx context.Context) {
 	paused, acting := s.Members[0], s.owner(ctx, nil)
 	s.must(s.yard.pause(ctx, paused.Name))
 	s.must(acting.awaitState(ctx, paused.Name, "Unreachable"))
@@ -148,12 +148,12 @@ func (s told) pauseMember(ctx context.Context) {
 	s.settle(ctx)
 }
 
-func (s told) restartMember(ctx context.Context) {
+func (s chapterSite) restartMember(ctx context.Context) {
 	s.must(s.Members[2].restart(ctx))
 	s.settle(ctx)
 }
 
-func (s told) cutHub(ctx context.Context) {
+func (s chapterSite) cutHub(ctx context.Context) {
 	was := s.owner(ctx, nil)
 	s.must(s.yard.disconnect(ctx, "net-hub", "hub"))
 	s.awaitIdle(ctx, was)
@@ -163,7 +163,7 @@ func (s told) cutHub(ctx context.Context) {
 
 // roll replaces both replicas, and shows by a workload that has no policy of its own that the new configuration is what they run
 // with.
-func (s told) roll(ctx context.Context) {
+func (s chapterSite) roll(ctx context.Context) {
 	s.must(s.Site.roll(ctx, Upgrade))
 	for _, m := range s.Members {
 		// All replicas but one on spot: the default of the configuration that came with the image.

@@ -107,7 +107,7 @@ func newPodHistory(capacityOf func(*corev1.Pod) string) *podHistory {
 	return &podHistory{capacityOf: capacityOf, pods: map[string]*podRecord{}, disrupted: map[string]bool{}}
 }
 
-// listed begins anew with the pods that there are.
+// listed begins again with the pods that there are.
 func (h *podHistory) listed(pods []corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -244,7 +244,7 @@ func (r *recorder) close() {
 	r.done.Wait()
 }
 
-// A follower is told of objects: of all that there are at first and after each gap, and of each change in between.
+// A follower is notified of objects: of all that there are at first and after each gap, and of each change in between.
 type follower[T client.Object] struct {
 	listed  func([]T)
 	changed func(object T, deleted bool)

@@ -175,7 +175,7 @@ func (r *Replica) Reconciles(ctx context.Context) (float64, error) {
 	return fleet.Sum(samples["plimsoll_reconcile_total"]), err
 }
 
-// acts tells whether the replica says that it may act.
+// acts reports whether the replica says that it may act.
 func (r *Replica) acts(ctx context.Context) (bool, error) {
 	samples, err := r.Samples(ctx)
 	return fleet.Sum(samples["plimsoll_owner"]) == 1, err

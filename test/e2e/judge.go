@@ -53,7 +53,7 @@ func (v *Outcome) Err() error {
 	return errors.Join(problems...)
 }
 
-// String tells how much was judged.
+// String says how much was judged.
 func (v *Outcome) String() string {
 	return fmt.Sprintf("%d changes and %d orders acknowledged (%d finished by another reconcile), %d writes and %d evictions by the hub (%d counted by the budget; %d asked for by UID), %d tenures",
 		v.Changes, v.Orders, v.TakenUp, v.Writes, v.Evictions, v.Budgeted, v.Named, v.Tenures)
@@ -66,7 +66,7 @@ type write struct {
 }
 
 // byHub passes what the hub asked for in order to change something. Reviews of its own rights change nothing, and Events only
-// tell of what was done under the Lease: one that is on its way when its replica stops may come in a moment later.
+// report what was done under the Lease: one that is on its way when its replica stops may come in a moment later.
 var byHub = kube.All(fleet.ByHub, kube.ByVerb("create", "update", "patch", "delete", "deletecollection"), kube.Not(kube.DryRun),
 	kube.Not(review), kube.Not(report))
 
@@ -105,17 +105,17 @@ func doubleWrites(tenures []Tenure, writes []write) (sentences []string) {
 	return sentences
 }
 
-// clock is how times are told.
+// clock is how times are written.
 const clock = "15:04:05.000"
 
-// around tells of the tenures before and after a time.
-func around(tenures []Tenure, at time.Time) (told string) {
+// around shows the tenures before and after a time.
+func around(tenures []Tenure, at time.Time) (shown string) {
 	for _, t := range tenures {
 		if at.Sub(t.Until).Abs() < time.Minute || at.Sub(t.From).Abs() < time.Minute {
-			told += fmt.Sprintf("[%s %s-%s]", t.Replica, t.From.Format(clock), t.Until.Format(clock))
+			shown += fmt.Sprintf("[%s %s-%s]", t.Replica, t.From.Format(clock), t.Until.Format(clock))
 		}
 	}
-	return told
+	return shown
 }
 
 // lag is how old a view of a cluster may be that is acted on: pods that went otherwise within this time before an eviction are

@@ -195,7 +195,7 @@ func (l *load) settle(ctx context.Context, p *pressure, tenures []Tenure) (ever,
 }
 
 // follow waits for the end of an order. An operation that the owner does not know any more counts as superseded: it has
-// restarted or changed, which the caller can tell.
+// restarted or changed, which the caller can see.
 func (l *load) follow(ctx context.Context, asked *Replica, operation string) (state plimsollv1.OperationState, message string, err error) {
 	err = fleet.Await(ctx, "the end of an order", func(ctx context.Context) (bool, error) {
 		asking, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -220,7 +220,7 @@ func (l *load) follow(ctx context.Context, asked *Replica, operation string) (st
 	return state, message, err
 }
 
-// changedHands tells whether somebody began to act after an order was accepted.
+// changedHands reports whether somebody began to act after an order was accepted.
 func changedHands(tenures []Tenure, accepted time.Time) bool {
 	return slices.ContainsFunc(tenures, func(t Tenure) bool { return t.From.After(accepted) })
 }

@@ -173,8 +173,8 @@ func (s *Site) cut(ctx context.Context, r *Replica) error {
 	return nil
 }
 
-// mend puts a replica that was cut off back.
-func (s *Site) mend(ctx context.Context, r *Replica) error {
+// reconnect puts a replica that was cut off back.
+func (s *Site) reconnect(ctx context.Context, r *Replica) error {
 	for network, alias := range s.networksOf(r) {
 		if err := s.yard.connect(ctx, network, r.Name, alias); err != nil {
 			return err
@@ -275,7 +275,7 @@ func (s *Site) judge(ctx context.Context) (*Outcome, error) {
 		if err != nil {
 			return nil, fmt.Errorf("audit log of %s: %w", m.Name, err)
 		}
-		// What the log holds was written under a Lease that we have been told of by then, or soon.
+		// What the log holds was written under a Lease that we have been notified of by then, or soon.
 		writes := writesIn(m.Name, events, s.yard.whoHad)
 		v.Writes += len(writes)
 		if err := s.seen(ctx, writes); err != nil {
@@ -290,7 +290,7 @@ func (s *Site) judge(ctx context.Context) (*Outcome, error) {
 }
 
 // seen waits until the record of the Lease reaches beyond the last of some writes, or the Lease has nobody to renew it: what
-// is told of a renewal is told a moment after it.
+// is notified of a renewal is notified a moment after it.
 func (s *Site) seen(ctx context.Context, writes []write) error {
 	if len(writes) == 0 {
 		return nil

@@ -52,7 +52,7 @@ func dial(t *testing.T, b *Balancer) net.Conn {
 	return conn
 }
 
-// heard tells whether what is sent comes back in time.
+// heard reports whether what is sent comes back in time.
 func heard(conn net.Conn, within time.Duration) bool {
 	_, _ = fmt.Fprintln(conn, "hello")
 	_ = conn.SetReadDeadline(time.Now().Add(within))

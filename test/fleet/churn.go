@@ -121,7 +121,7 @@ func (m *Member) Evict(ctx context.Context, pod *corev1.Pod) (done bool, err err
 	return err == nil, err
 }
 
-// An Outcome tells what came of a churn.
+// An Outcome says what came of a churn.
 type Outcome struct {
 	// Breaks of the floor by the hub, a sentence each.
 	Breaks []string

@@ -1,7 +1,7 @@
 // Package fleet puts hub replicas and members together on the testbed of test/kube, for the integration specs and the
 // benchmark.
 //
-// A Fleet is a hub cluster and members with spot and on-demand nodes, each member behind a kube.Proxy that can be told
+// A Fleet is a hub cluster and members with spot and on-demand nodes, each member behind a kube.Proxy that can be made
 // to misbehave. Members are registered as a user would: a service account with no right but those that the hub asks for,
 // a webhook configuration, and a registration Secret. What the hub then does in a member is found in the audit log under
 // HubUser.

@@ -102,7 +102,7 @@ func TryEscapes(ctx context.Context, kubeconfig []byte, escapes []Escape) (map[s
 	return became, nil
 }
 
-// Refused tells whether an escape was refused for what it is, and not for some mistake in the attempt.
+// Refused reports whether an escape was refused for what it is, and not for some mistake in the attempt.
 func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || err != nil && strings.Contains(err.Error(), "forbidden")
 }

@@ -64,7 +64,7 @@ type Member struct {
 	Name string
 	// Cluster is the real one; requests that are not the hub's go there.
 	Cluster *kube.Cluster
-	// Proxy is what the hub is told to connect to.
+	// Proxy is what the hub connects to.
 	Proxy *kube.Proxy
 
 	nodes nodeTypes

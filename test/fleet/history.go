@@ -21,7 +21,7 @@ import (
 
 // A Moment is the state of a workload's pods after one event of the API server's watch.
 type Moment struct {
-	// At is when we were told.
+	// At is when we were notified.
 	At time.Time
 	// Pod that changed.
 	Pod string
@@ -176,7 +176,7 @@ func (h *History) mix() Mix {
 	return mix
 }
 
-// placed tells whether a pod has a slot.
+// placed reports whether a pod has a slot.
 func placed(pod *corev1.Pod) bool {
 	_, has := pod.Labels[Keys.Slot()]
 	return has

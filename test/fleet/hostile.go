@@ -147,7 +147,7 @@ func (h *Hostile) Behave(ctx context.Context, hostility Hostility) error {
 	var calls *callers
 	if hostility == HugeCalls || hostility == AllHostilities {
 		var targets []string
-		err := Await(ctx, "the hub to tell member "+h.Name+" its URLs", func(ctx context.Context) (_ bool, err error) {
+		err := Await(ctx, "the hub to report member "+h.Name+" its URLs", func(ctx context.Context) (_ bool, err error) {
 			targets, err = h.callTargets(ctx)
 			return err == nil, err
 		})

@@ -102,7 +102,7 @@ type Filling struct {
 	CPU      string
 }
 
-// Fill has Karpenter make as many nodes of the pool as it is told, by pods that the hub does not manage.
+// Fill has Karpenter make that many nodes of the pool, by pods that the hub does not manage.
 func (p Pool) Fill(ctx context.Context, namespace string, all ...Filling) (*Filler, error) {
 	filler := &Filler{}
 	for _, filling := range all {

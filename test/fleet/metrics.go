@@ -21,7 +21,7 @@ type Sample struct {
 	Value  float64
 }
 
-// Has tells whether the sample has a label with this value.
+// Has reports whether the sample has a label with this value.
 func (s Sample) Has(label, value string) bool {
 	return strings.Contains(","+s.Labels, ","+label+"="+strconv.Quote(value))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// nodeTypes remembers the capacity type of nodes by name, by whatever label tells it.
+// nodeTypes remembers the capacity type of nodes by name, by whatever label shows it.
 type nodeTypes struct {
 	mu    sync.Mutex
 	known map[string]string
@@ -40,7 +40,7 @@ func (m *Member) capacityOf(ctx context.Context, node string) (string, error) {
 }
 
 // CapacityOf is where a pod is, kube.Spot or kube.OnDemand: by its node or, while it has none, by its nodeSelector.
-// Empty: neither tells.
+// Empty: neither shows it.
 func (m *Member) CapacityOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector[kube.CapacityLabel], nil
@@ -111,12 +111,12 @@ func (m *Mix) add(pod *corev1.Pod, capacity string) {
 	}
 }
 
-// Finished tells whether a pod has run to its end.
+// Finished reports whether a pod has run to its end.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Ready tells whether a pod serves.
+// Ready reports whether a pod serves.
 func Ready(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

@@ -61,7 +61,7 @@ func (r *Replica) Launch(binary string, environment ...string) (*Process, error)
 	return &Process{Replica: r, Process: p}, nil
 }
 
-// Ready tells whether /readyz says so.
+// Ready reports whether /readyz says so.
 func (r *Replica) Ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -65,7 +65,7 @@ func (s *Site) awaitOverFleet(ctx context.Context, spot, onDemand int, in map[st
 	})
 }
 
-// isReady tells whether the condition Ready of a status is true.
+// isReady reports whether the condition Ready of a status is true.
 func isReady(status map[string]any) bool {
 	conditions, _ := status["conditions"].([]any)
 	for _, one := range conditions {

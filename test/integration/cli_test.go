@@ -40,7 +40,7 @@ func TestRegisteringAMember(t *testing.T) {
 		name string
 		run  func(*testing.T, *cliSite)
 	}{
-		{"who may not is told so, and nothing is changed", registerForbidden},
+		{"who may not gets an error, and nothing is changed", registerForbidden},
 		{"a dry run changes nothing", registerDryRun},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })

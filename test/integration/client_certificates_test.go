@@ -80,7 +80,7 @@ func TestAPIServersThatShowNoCertificateAreNotAnswered(t *testing.T) {
 		s.reconcile(s.g)
 		s.g.Expect(s.awaitCalls("certified").Labels).To(HaveKey("plimsoll.dev/slot"))
 	})
-	t.Run("one that shows none is told so", func(t *testing.T) {
+	t.Run("one that shows none gets an error", func(t *testing.T) {
 		s := newWebhookSiteWith(t, kube.Options{Minimal: true}, authority)
 		s.reconcile(s.g)
 		s.g.Eventually(func(g Gomega) { // so that the API server says what it got: as installed, it lets the pod through

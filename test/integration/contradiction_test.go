@@ -81,7 +81,7 @@ func noSpotNodeFitsSpec(p *placing) {
 
 	p.addNode(kube.Spot)
 	for _, w := range []*fleet.Workload{selecting, requiring} {
-		p.mended(w, replicas, percent, 0)
+		p.mixed(w, replicas, percent, 0)
 	}
 }
 
@@ -102,7 +102,7 @@ func noOnDemandNodeFitsSpec(p *placing) {
 	p.Expect(w.Mix(p.ctx)).To(Equal(fleet.Mix{Spot: 2, OnDemand: 2, Ready: 2}))
 
 	p.addNode(kube.OnDemand)
-	p.mended(w, replicas, 0, 0)
+	p.mixed(w, replicas, 0, 0)
 }
 
 // noNodeFitsSpec has a template that no node can satisfy: what its replicas wait for is said, and nothing is moved.
@@ -114,5 +114,5 @@ func noNodeFitsSpec(p *placing) {
 
 	p.addNode(kube.Spot)
 	p.addNode(kube.OnDemand)
-	p.mended(w, replicas, 50, 0)
+	p.mixed(w, replicas, 50, 0)
 }

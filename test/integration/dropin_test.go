@@ -78,7 +78,7 @@ func dropInConvergence(p *placing) {
 	w := p.create(p.theirDeployment("web", 10, 50))
 	p.exactly(w, 10, 50, 0)
 	p.Expect(w.Annotate(p.ctx, theirs(80))).To(Succeed())
-	p.mended(w, 10, 80, 0)
+	p.mixed(w, 10, 80, 0)
 	p.Expect(p.evictions()).To(HaveLen(3))
 }
 
@@ -117,7 +117,7 @@ func dropInOrdinals(p *placing) {
 	w := p.create(set)
 	p.exactly(w, replicas, 60, 1)
 	p.Expect(w.Annotate(p.ctx, theirs(20))).To(Succeed())
-	p.mended(w, replicas, 20, 1)
+	p.mixed(w, replicas, 20, 1)
 	var names []string
 	for _, pod := range p.pods(w) {
 		names = append(names, pod.Name)

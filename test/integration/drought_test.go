@@ -54,7 +54,7 @@ func droughtSpec(t *testing.T, h *insideHub, m *fleet.Member, policy map[string]
 	gone := p.leftReady(history)
 	before := len(p.moments(history))
 	p.giveBack()
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	p.Eventually(p.probes).Should(BeEmpty())
 	p.Expect(history.AwaitMix(p.ctx, fleet.Mix{Spot: 7, OnDemand: 3, Ready: replicas})).To(Succeed())
 	p.Expect(p.leftReady(history)-gone).To(Equal(7), "replicas that were moved back") // and none but these
@@ -86,7 +86,7 @@ func ordinalDroughtSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	drained := len(p.moments(history))
 
 	p.giveBack()
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	p.alwaysReady(p.moments(history)[drained:], replicas-1)
 	var names []string
 	for _, pod := range p.pods(w) {
@@ -194,7 +194,7 @@ func droughtRestartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Expect(before).NotTo(BeEmpty())
 
 	p.giveBack()
-	p.mended(w, replicas+4, percent, floor)
+	p.mixed(w, replicas+4, percent, floor)
 	p.Eventually(p.probes).Should(BeEmpty())
 }
 

@@ -18,7 +18,7 @@ func explainSpec(p *placing) {
 	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(50, 1)))
 	p.exactly(w, replicas, 50, 1)
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(0, 1))).To(Succeed())
-	p.mended(w, replicas, 0, 1)
+	p.mixed(w, replicas, 0, 1)
 
 	known := p.shown(w)(p.WithT)
 	p.Expect(known.GetExplanation()).To(ContainElement(ContainSubstring("Of 6 replicas, 0 belong on spot and 6 on-demand")))

@@ -145,7 +145,7 @@ func fleetAPISpec(t *testing.T, s *fleetSite) {
 		c.Expect(names(answer.GetThen())).To(ConsistOf("one", "two"))
 		c.Expect(c.versions()).To(Equal(before), "a question has changed something")
 	})
-	step("a watch tells what changes", func() {
+	step("a watch sends what changes", func() {
 		ctx, cancel := context.WithTimeout(reader, patience)
 		defer cancel()
 		stream, err := api.WatchFleetPlacements(ctx, &plimsollv1.WatchFleetPlacementsRequest{Namespace: c.namespace})

@@ -120,7 +120,7 @@ func fleetDeleteSpec(t *testing.T, s *fleetSite) {
 		c.Eventually(func() bool { return c.read(c.ctx) == nil }).Should(BeTrue())
 		mix, err := c.workloads[1].Mix(c.ctx)
 		c.Expect(err).NotTo(HaveOccurred())
-		c.Expect(mix.Ready).To(Equal(9), c.told())
+		c.Expect(mix.Ready).To(Equal(9), c.shown())
 		c.Eventually(func() int { return c.mix().All() }).Should(Equal(9))
 	})
 }

@@ -131,7 +131,7 @@ func (s *fleetSite) deliveredAs(t *testing.T, workload func(namespace string) cl
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(c.told())
+			t.Log(c.shown())
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -171,8 +171,8 @@ func (c *overFleetCase) read(ctx context.Context) *v1alpha1.FleetPlacement {
 	return p
 }
 
-// told is what there is, for people.
-func (c *overFleetCase) told() string {
+// shown is what there is, for people.
+func (c *overFleetCase) shown() string {
 	text := ""
 	if c.placement != nil {
 		if p := c.read(context.Background()); p != nil {
@@ -218,7 +218,7 @@ func (c *overFleetCase) placed() {
 
 // exactly waits until the fleet has that many replicas of each type, all ready, and says so.
 func (c *overFleetCase) exactly(spot, onDemand int) {
-	c.Eventually(c.mix).Should(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: spot + onDemand}), func() string { return c.told() })
+	c.Eventually(c.mix).Should(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: spot + onDemand}), func() string { return c.shown() })
 	c.placed()
 	c.Expect(c.mix()).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: spot + onDemand}))
 }
@@ -251,7 +251,7 @@ func fleetScaleSpec(t *testing.T, s *fleetSite) {
 	for _, w := range c.workloads {
 		mix, err := w.Mix(c.ctx)
 		c.Expect(err).NotTo(HaveOccurred())
-		c.Expect(mix.All()).To(Equal(10), "an even split: %s", c.told())
+		c.Expect(mix.All()).To(Equal(10), "an even split: %s", c.shown())
 	}
 }
 
@@ -298,7 +298,7 @@ func fleetHandOverSpec(t *testing.T, s *fleetSite) {
 	for _, w := range c.workloads {
 		mix, err := w.Mix(c.ctx)
 		c.Expect(err).NotTo(HaveOccurred())
-		c.Expect(mix.All()).To(BeNumerically("~", 27, 1), c.told())
+		c.Expect(mix.All()).To(BeNumerically("~", 27, 1), c.shown())
 	}
 }
 

@@ -239,7 +239,7 @@ func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
 	mix := p.ready(w, replicas)
 	if unsure := p.unsure(); unsure > 0 {
 		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %s may move first", unsure, p.namespace, w)
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 		p.remark()
 		return
 	}
@@ -287,8 +287,8 @@ func (p *placing) remark() {
 	p.mark = mark
 }
 
-// mended waits for the formula's mix, by whatever moves.
-func (p *placing) mended(w *fleet.Workload, replicas, percent, floor int) {
+// mixed waits for the formula's mix, by whatever moves.
+func (p *placing) mixed(w *fleet.Workload, replicas, percent, floor int) {
 	p.t.Helper()
 	spot, onDemand := fleet.Want(replicas, percent, floor)
 	p.Expect(w.AwaitMix(p.ctx, spot, onDemand)).To(Succeed())

@@ -56,7 +56,7 @@ func noticeSpec(t *testing.T, h *insideHub, m *fleet.Member, policy map[string]s
 	p.Expect(m.Cluster.TaintNodes(p.ctx, disrupted, node)).To(Succeed())
 	p.t.Cleanup(func() { _ = m.Cluster.UntaintNodes(context.Background(), disrupted.Key, node) })
 	p.Eventually(func() int { return p.onNode(w, node) }).Should(BeZero())
-	p.mended(w, replicas, 100, 0)
+	p.mixed(w, replicas, 100, 0)
 	p.Expect(m.Cluster.UntaintNodes(p.ctx, disrupted.Key, node)).To(Succeed())
 
 	least := replicas - missing
@@ -130,7 +130,7 @@ func vanishedSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 		_, _ = m.Cluster.AddNodes(context.Background(), 1, kube.NodeSpec{Capacity: kube.Spot, Pods: 250})
 	})
 	p.Eventually(func() int { return len(p.audited(kube.Evictions, fleet.ByHub)) }).Should(Equal(lost))
-	p.mended(w, replicas, 100, 0) // when Kubernetes has taken the last traces of its pods away
+	p.mixed(w, replicas, 100, 0) // when Kubernetes has taken the last traces of its pods away
 	p.Expect(p.audited(kube.Evictions, fleet.ByHub)).To(HaveLen(lost))
 }
 

@@ -101,7 +101,7 @@ func (p *provisioned) grown(replicas, percent, floor int) *fleet.Workload {
 	p.t.Helper()
 	d := requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor)))
 	w := p.create(fleet.OnPool(d, p.selects))
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	return w
 }
 

@@ -46,7 +46,7 @@ func (s *karpenterSite) zeroSpec(t *testing.T) {
 		p.Expect(w.Scale(ctx, 0)).To(Succeed())
 		p.Eventually(p.claims).Should(BeEmpty())
 		p.Expect(w.Scale(ctx, replicas)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 		return nil
 	})
 	p.Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func (s *karpenterSite) driftSpec(t *testing.T) {
 		old := p.claims()
 		p.change(ctx, slowPool("drift"))
 		p.Expect(p.pool.AwaitReplaced(ctx, old)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -94,7 +94,7 @@ func (s *karpenterSite) consolidationSpec(t *testing.T) {
 		p.change(ctx, under)
 		p.Expect(filler.Delete(ctx)).To(Succeed())
 		p.Expect(p.pool.AwaitConsolidated(ctx, before/2)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -110,7 +110,7 @@ func (s *karpenterSite) interruptionSpec(t *testing.T) {
 		p.Expect(interrupted).To(ContainElements(HaveField("Capacity", kube.Spot), HaveField("Capacity", kube.OnDemand)))
 		p.Expect(p.member.Cluster.DeleteNodeClaims(ctx, fleet.ClaimNames(interrupted)...)).To(Succeed())
 		p.Expect(p.pool.AwaitReplaced(ctx, interrupted)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -124,7 +124,7 @@ func (s *karpenterSite) expirySpec(t *testing.T) {
 	w := p.grown(replicas, percent, floor)
 	p.keepsFloor(w, floor, func(ctx context.Context) {
 		p.Expect(p.pool.AwaitReplaced(ctx, p.claims())).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -153,7 +153,7 @@ func (s *karpenterSite) protectedConsolidationSpec(t *testing.T) {
 
 		p.disruptable(w, true)
 		p.Expect(p.pool.AwaitConsolidated(ctx, before/2)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -178,7 +178,7 @@ func (s *karpenterSite) protectedExpirySpec(t *testing.T) {
 
 		p.disruptable(w, true)
 		p.Expect(p.pool.AwaitReplaced(ctx, old)).To(Succeed())
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -192,7 +192,7 @@ func (s *karpenterSite) startSpec(takes time.Duration) func(*testing.T) {
 		w := p.grown(few, percent, floor)
 		toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
 			p.Expect(w.Scale(ctx, many)).To(Succeed())
-			p.mended(w, many, percent, floor)
+			p.mixed(w, many, percent, floor)
 			return nil
 		})
 		p.Expect(err).NotTo(HaveOccurred())

@@ -72,7 +72,7 @@ func lifeSpec(p *placing, make func(namespace string, replicas int, annotations 
 	p.Expect(p.state(w)()).To(Equal(plimsollv1.WorkloadState_WORKLOAD_STATE_CONVERGED))
 	history := p.follow(w)
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(30, floor))).To(Succeed()) // 8 on spot become 3
-	p.mended(w, 12, 30, floor)
+	p.mixed(w, 12, 30, floor)
 	p.onlyMovedBy(history, 12, 5, 1)
 	shown, err := p.hub.Workload(p.ctx, w)
 	p.Expect(err).NotTo(HaveOccurred())
@@ -91,12 +91,12 @@ func (p *placing) rolloutSpec(w *fleet.Workload) {
 			g.Expect(pod.Spec.Containers[0].Image).To(Equal("images.example.com/app:2"))
 		}
 	}).Should(Succeed())
-	p.mended(w, 12, 30, 1)
+	p.mixed(w, 12, 30, 1)
 	p.Expect(p.slots(w)).To(ConsistOf(firstSlots(12)))
 	p.Expect(p.evictions()).To(HaveLen(before), "a rollout moves nothing")
 }
 
-// caches tells whether the hub holds a cache of a kind in the member.
+// caches reports whether the hub holds a cache of a kind in the member.
 func (p *placing) caches(kind schema.GroupVersionKind) (bool, error) {
 	shown, err := p.hub.Cluster(p.ctx, p.member.Name)
 	if err != nil {

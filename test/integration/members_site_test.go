@@ -188,7 +188,7 @@ func (s *memberSite) awaitReady(name string) *clusters.Member {
 	return member
 }
 
-// sees tells that a new object in the API server reaches the member's cache.
+// sees reports that a new object in the API server reaches the member's cache.
 func (s *memberSite) sees(member *clusters.Member) {
 	s.t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "news-"}}
@@ -262,7 +262,7 @@ func (a *memberAware) Engage(ctx context.Context, name multicluster.ClusterName,
 	return nil
 }
 
-// live tells whether the newest engagement of a member goes on.
+// live reports whether the newest engagement of a member goes on.
 func (a *memberAware) live(name string) func() bool {
 	return func() bool {
 		a.mu.Lock()

@@ -31,7 +31,7 @@ const memberCanary = "c4n4ry-s3cr3t"
 func TestMembersOnARealAPIServer(t *testing.T) {
 	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "members", Minimal: true})
-	t.Run("bad input is told, hurts nobody else, and is mended without a restart", func(t *testing.T) { badInputSpec(t, c) })
+	t.Run("bad input is reported, hurts nobody else, and is corrected without a restart", func(t *testing.T) { badInputSpec(t, c) })
 	t.Run("a member leaves with its Secret's label, and a hung one with its Secret", func(t *testing.T) { leavingSpec(t, c) })
 	t.Run("a changed Secret takes over when it proves itself", func(t *testing.T) { swapSpec(t, c) })
 	t.Run("a kind joins when its CRD is created and goes when it is deleted", func(t *testing.T) { crdSpec(t, c) })
@@ -40,7 +40,7 @@ func TestMembersOnARealAPIServer(t *testing.T) {
 	t.Run("a multicluster manager engages members and is not stopped by bad ones", func(t *testing.T) { managerSpec(t, c) })
 }
 
-// badInput is one line of the list. It registers something bad and returns how to mend it; nil if it cannot be.
+// badInput is one line of the list. It registers something bad and returns how to correct it; nil if it cannot be.
 type badInput struct {
 	name  string
 	want  string
@@ -112,7 +112,7 @@ func expiredToken(s *memberSite, name string) func() {
 	return func() { s.register(name, tokenUntil(time.Now().Add(time.Hour))) }
 }
 
-// duplicate registers a cluster that is registered already; it is mended when the older Secret goes. That one's name
+// duplicate registers a cluster that is registered already; it is resolved when the older Secret goes. That one's name
 // sorts first, for both Secrets may be created in the same second.
 func duplicate(s *memberSite, name string) func() {
 	proxy, older := s.proxy(name), "a-"+name

@@ -33,12 +33,12 @@ func TestModesAndAnswers(t *testing.T) {
 			"replicas move when the window is open, in the zone that it names": windowSpec,
 			"the hub explains what it wants, waits for and has moved":          explainSpec,
 			"what-if answers from the same state and writes nothing":           whatIfSpec,
-			"a floor that no budget protects is told until a budget does":      unprotectedSpec,
+			"a floor that no budget protects is reported until a budget does":  unprotectedSpec,
 			"tainted spot nodes are tolerated, and what a template has stays":  tolerationSpec,
 			"namespaces that the configuration leaves out are not touched":     namespaceSelectorSpec,
-			"a template that no spot node satisfies is told, and placed":       noSpotNodeFitsSpec,
+			"a template that no spot node satisfies is reported, and placed":   noSpotNodeFitsSpec,
 			"a template that only spot nodes satisfy is told, and not moved":   noOnDemandNodeFitsSpec,
-			"a template that no node satisfies is told, and left alone":        noNodeFitsSpec,
+			"a template that no node satisfies is reported, and left alone":    noNodeFitsSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
 				specs.beside(t)
@@ -69,7 +69,7 @@ func tolerationSpec(p *placing) {
 	}}
 	affinity := d.Spec.Template.Spec.Affinity.DeepCopy()
 	w := p.create(d)
-	p.mended(w, replicas, percent, 0)
+	p.mixed(w, replicas, percent, 0)
 	for _, pod := range p.pods(w) {
 		p.Expect(pod.Spec.TopologySpreadConstraints).To(HaveLen(1))
 		p.Expect(pod.Spec.Affinity).To(Equal(affinity))
@@ -139,7 +139,7 @@ func readOnlyNamespaceSpec(p *placing) {
 	p.Expect(p.writes()).To(HaveLen(before))
 
 	p.annotate(map[string]string{fleet.Keys.ReadOnly(): "false"})
-	p.mended(w, replicas+2, 0, 1)
+	p.mixed(w, replicas+2, 0, 1)
 }
 
 func readOnlyBy(w *plimsollv1.Workload) string { return w.GetPlacement().GetReadOnlyBy() }
@@ -157,7 +157,7 @@ func readOnlyWorkloadSpec(p *placing) {
 	}
 	p.Expect(p.writes()).To(BeEmpty())
 	p.Expect(w.Annotate(p.ctx, map[string]string{fleet.Keys.ReadOnly(): "false"})).To(Succeed())
-	p.mended(w, replicas, 100, 0)
+	p.mixed(w, replicas, 100, 0)
 }
 
 func pausedSpec(p *placing) {
@@ -172,7 +172,7 @@ func pausedSpec(p *placing) {
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.Expect(w.Annotate(p.ctx, map[string]string{fleet.Keys.Paused(): "false"})).To(Succeed())
-	p.mended(w, replicas+2, 0, 1)
+	p.mixed(w, replicas+2, 0, 1)
 	p.Expect(p.evictions()).To(HaveLen(4))
 }
 
@@ -191,7 +191,7 @@ func readOnlyMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Expect(p.evictions()).To(BeEmpty())
 	p.Expect(p.writes()).To(HaveLen(before))
 	mark("false")
-	p.mended(w, replicas, 100, 0)
+	p.mixed(w, replicas, 100, 0)
 }
 
 // annotateRegistration sets an annotation of the member's registration.
@@ -228,7 +228,7 @@ func cordonedMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.annotateRegistration(f, clusters.CordonedAnnotation, "false")
-	p.mended(w, replicas+2, 0, 1)
+	p.mixed(w, replicas+2, 0, 1)
 	p.Expect(p.evictions()).To(HaveLen(4))
 }
 
@@ -274,5 +274,5 @@ func pausedHubSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	stays(p.hub, p, w)
 
 	p.Expect(f.Hub.Client().Delete(ctx, pause)).To(Succeed())
-	p.mended(w, replicas, 100, 0)
+	p.mixed(w, replicas, 100, 0)
 }

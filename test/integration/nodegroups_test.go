@@ -62,7 +62,7 @@ func nodeGroupSpec(t *testing.T, h *insideHub, m *fleet.Member, provider kube.Pr
 			spot := startGroup(t, m, provider, kube.Spot, spec.least)
 			p := placeFor(t, h, m, fleet.Enabled(), 2*patience)
 			w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
-			p.mended(w, replicas, percent, floor)
+			p.mixed(w, replicas, percent, floor)
 			p.Expect(len(spot.Nodes())).To(BeNumerically(">", spec.least), "the group has grown for its pods")
 			p.Expect(p.triggered()).NotTo(BeEmpty())
 		})
@@ -75,13 +75,13 @@ func adviceSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.Node
 	startGroup(t, m, kube.EKS, kube.Spot, 1)
 	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
 	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	risky := onDemand.Nodes()
 	p.keepsFloor(w, floor, func(ctx context.Context) {
 		p.Expect(onDemand.Recommend(ctx, risky...)).To(Succeed())
 		p.Eventually(func() []corev1.Pod { return p.pods(w) }).Should(HaveEach(WithTransform(
 			func(pod corev1.Pod) string { return pod.Spec.NodeName }, And(Not(BeEmpty()), Not(BeElementOf(risky))))))
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 	})
 }
 
@@ -92,7 +92,7 @@ func interruptSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.N
 	spot := startGroup(t, m, kube.EKS, kube.Spot, 1)
 	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
 	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	groups := map[*kube.NodeGroup]string{onDemand: p.nodeIn(w, onDemand), spot: p.nodeIn(w, spot)}
 	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
 		for group, node := range groups {
@@ -105,7 +105,7 @@ func interruptSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.N
 		for group, node := range groups {
 			p.Eventually(group.Nodes).ShouldNot(ContainElement(node))
 		}
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 		return nil
 	})
 	p.t.Logf("%+v", toll)
@@ -133,14 +133,14 @@ func scaleDownSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.N
 	startGroup(t, m, kube.GKE, kube.Spot, 1)
 	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
 	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	p.budget(policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}, replicas)
 	drained := onDemand.Nodes()
 	history := p.follow(w)
 	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
 		p.Expect(onDemand.ScaleDown(ctx, drained...)).To(Succeed())
 		p.Eventually(onDemand.Nodes).ShouldNot(ContainElement(BeElementOf(drained)))
-		p.mended(w, replicas, percent, floor)
+		p.mixed(w, replicas, percent, floor)
 		return nil
 	})
 	p.t.Logf("%+v", toll)

@@ -131,6 +131,6 @@ func blindPoolSpec(p *placing) {
 	p.steers(w, takesReserved)
 	_, err = p.member.TakeAway(p.ctx, kube.OnDemand)
 	p.Expect(err).NotTo(HaveOccurred())
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	p.asksFor(w, true)
 }

@@ -32,7 +32,7 @@ func droughtGroup(t *testing.T, m *fleet.Member, capacity string, nodes int) *ku
 	})
 }
 
-// dries has the cloud take back the nodes of a group, and bring none until it is told to.
+// dries has the cloud take back the nodes of a group, and bring none until it is asked to.
 func (p *placing) dries(group *kube.NodeGroup) {
 	p.t.Helper()
 	group.SetDry(true)
@@ -71,7 +71,7 @@ func symmetricSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 
 	before := len(p.moments(history))
 	onDemand.SetDry(false)
-	p.mended(w, replicas+4, percent, floor)
+	p.mixed(w, replicas+4, percent, floor)
 	p.alwaysReady(p.moments(history)[before:], replicas-2)
 	p.Eventually(p.probes).Should(BeEmpty())
 }
@@ -101,7 +101,7 @@ func takenBackSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	names, err := m.Cluster.AddNodes(p.ctx, 2, kube.NodeSpec{Capacity: kube.OnDemand, CPU: "4"})
 	p.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { removeNodes(t, m, names) })
-	p.mended(w, replicas, 50, 0)
+	p.mixed(w, replicas, 50, 0)
 	p.Eventually(p.probes).Should(BeEmpty())
 }
 
@@ -141,7 +141,7 @@ func raisedFloorSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	p.Expect(history.Now()).To(Equal(waits))
 
 	onDemand.SetDry(false)
-	p.mended(w, replicas, 100, floor)
+	p.mixed(w, replicas, 100, floor)
 	p.alwaysReady(p.moments(history), replicas-1)
 	p.Eventually(p.probes).Should(BeEmpty())
 }

@@ -48,7 +48,7 @@ func TestMembersOfThreeProvidersArePlacedByOneHub(t *testing.T) {
 			providerSpec(place(t, h, m, fleet.Enabled()))
 		})
 	}
-	t.Run("a registration that names no provider is told so", func(t *testing.T) {
+	t.Run("a registration that names no provider is reported", func(t *testing.T) {
 		specs.beside(t)
 		steerBySpec(t, h, f.Members[0])
 	})
@@ -77,7 +77,7 @@ func providerSpec(p *placing) {
 	p.exactly(picky, replicas, 50, floor)
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(30, floor))).To(Succeed())
-	p.mended(w, replicas, 30, floor)
+	p.mixed(w, replicas, 30, floor)
 	p.Expect(p.shown(w)(p.WithT).GetExplanation()).To(ContainElement(And(ContainSubstring("required node affinity"), ContainSubstring("NotIn"))))
 }
 

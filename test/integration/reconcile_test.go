@@ -38,7 +38,7 @@ func TestReconcilersOnARealAPIServer(t *testing.T) {
 	t.Run("a member that hangs costs the others nothing", func(t *testing.T) { hungMemberSpec(t, c) })
 	t.Run("events behind a hold run when it is released, without a list", func(t *testing.T) { holdSpec(t, c) })
 	t.Run("keys of a replica without the Lease wait, and run when it has it, without a list", func(t *testing.T) { leaseHoldSpec(t, c) })
-	t.Run("a kubeconfig that is replaced lists anew and keeps accepted orders", func(t *testing.T) { replacedMemberSpec(t, c) })
+	t.Run("a kubeconfig that is replaced lists again and keeps accepted orders", func(t *testing.T) { replacedMemberSpec(t, c) })
 	t.Run("Events are in the member, once for the same thing", func(t *testing.T) { eventSpec(t, c) })
 }
 
@@ -88,7 +88,7 @@ func newReconcileSiteOf(t *testing.T, c *kube.Cluster, kinds *runtime.Scheme, bu
 	return s
 }
 
-// controllers are told about members as a manager tells them.
+// controllers are notified about members as a manager does it.
 type controllers []*reconcile.Controller
 
 func (cs controllers) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
@@ -176,7 +176,7 @@ func missingKindSpec(t *testing.T, c *kube.Cluster) {
 	missing.Store(false)
 	s.g.Eventually(s.state("owning", "lean", "one")).Should(Equal(reconcile.StateIdle))
 	s.g.Eventually(s.memberSite.state("lean")).Should(Equal("Ready/Ready"))
-	s.g.Expect(s.record("owning", "whole", "one").Runs).To(BeNumerically(">=", before), "the other member was not started anew")
+	s.g.Expect(s.record("owning", "whole", "one").Runs).To(BeNumerically(">=", before), "the other member was not started again")
 }
 
 func hungKindSpec(t *testing.T, c *kube.Cluster) {

@@ -70,7 +70,7 @@ func releaseSpec(p *placing, budget *policyv1.PodDisruptionBudgetSpec) {
 	}
 	history := p.follow(w)
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(releaseAfter, 1))).To(Succeed())
-	p.mended(w, releaseReplicas, releaseAfter, 1)
+	p.mixed(w, releaseReplicas, releaseAfter, 1)
 	p.onlyMovedBy(history, releaseReplicas, releaseMoves, 0)
 	p.Expect(p.released(w)).To(BeEmpty())
 }
@@ -94,7 +94,7 @@ func releaseRefusedSpec(p *placing) {
 	patch := client.MergeFrom(budget.DeepCopy())
 	budget.Spec.MinAvailable = new(intstr.FromInt32(releaseReplicas))
 	p.Expect(p.member.Client().Patch(p.ctx, budget, patch)).To(Succeed())
-	p.mended(w, releaseReplicas, releaseAfter, 1)
+	p.mixed(w, releaseReplicas, releaseAfter, 1)
 	p.onlyMovedBy(history, releaseReplicas, releaseMoves, 0)
 }
 
@@ -114,7 +114,7 @@ func hashServiceSpec(p *placing) {
 		return len(p.audited(fleet.ByHub, kube.ByVerb("list"), kube.OnResource("services"))) > 1
 	}).Should(BeTrue())
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(releaseAfter, 1))).To(Succeed())
-	p.mended(w, releaseReplicas, releaseAfter, 1)
+	p.mixed(w, releaseReplicas, releaseAfter, 1)
 	p.Expect(p.evictions()).To(HaveLen(releaseMoves))
 	for _, patch := range p.audited(fleet.ByHub, kube.ByVerb("patch"), kube.OnResource("pods")) {
 		p.Expect(patch.Code).To(BeNumerically("<", 400))
@@ -176,7 +176,7 @@ func releaseRestartSpec(outer *testing.T, h *insideHub, f *fleet.Fleet) {
 			h.stop(t)
 			h = startHub(outer, f, "release-"+strings.ReplaceAll(name, " ", "-"), fleet.Settings{"spot.strategy": "release"})
 			p.hub = h
-			p.mended(w, releaseReplicas, releaseAfter, 1)
+			p.mixed(w, releaseReplicas, releaseAfter, 1)
 			// A replacement that is made while no hub answers is let through, and may have to move itself.
 			unplaced := 0
 			for _, moment := range p.moments(history) {

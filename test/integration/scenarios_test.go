@@ -143,7 +143,7 @@ func (s *storySite) storyKey(member, namespace, name string) reconcile.Key {
 	return reconcile.Key{Controller: storyController, Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// says tells whether the ledger has a reason that holds the text; empty: whether nothing is left to do.
+// says reports whether the ledger has a reason that holds the text; empty: whether nothing is left to do.
 func (s *storySite) says(member, namespace, name, text string) error {
 	record, ok := s.runtime.Lookup(s.storyKey(member, namespace, name))
 	switch {

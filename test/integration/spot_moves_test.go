@@ -25,7 +25,7 @@ func policySpec(p *placing) {
 	history := p.follow(w)
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(after, floor))).To(Succeed())
-	p.mended(w, replicas, after, floor)
+	p.mixed(w, replicas, after, floor)
 
 	p.onlyMovedBy(history, replicas, 8, 2)
 }
@@ -66,7 +66,7 @@ func budgetSpec(p *placing) {
 	patch := client.MergeFrom(budget.DeepCopy())
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, &share
 	p.Expect(p.member.Client().Patch(p.ctx, budget, patch)).To(Succeed())
-	p.mended(w, replicas, after, floor)
+	p.mixed(w, replicas, after, floor)
 	p.onlyMovedBy(history, replicas, 8, 1)
 }
 
@@ -81,7 +81,7 @@ func ordinalSpec(p *placing) {
 	history := p.follow(w)
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(after, floor))).To(Succeed())
-	p.mended(w, replicas, after, floor)
+	p.mixed(w, replicas, after, floor)
 
 	const moves = 2 // from 3 on spot to 5
 	p.onlyMovedBy(history, replicas, moves, 1)
@@ -112,7 +112,7 @@ func invalidSpec(p *placing) {
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(percent, floor))).To(Succeed())
-	p.mended(w, 14, percent, floor)
+	p.mixed(w, 14, percent, floor)
 	p.moved(2) // 7 were on spot, 9 belong there
 }
 
@@ -147,7 +147,7 @@ func adoptionSpec(p *placing) {
 	p.Expect(p.slots(w)).To(HaveEach(""))
 
 	p.label(fleet.Enabled())
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	p.Expect(p.slots(w)).To(ConsistOf(firstSlots(replicas)))
 	spot, _ := fleet.Want(replicas, percent, floor)
 	p.moved(max(spot-before.Spot, before.Spot-spot))
@@ -178,7 +178,7 @@ func namespacePolicySpec(p *placing) {
 
 	// The floor is the workload's own, the percentage the namespace's: each value counts on its own.
 	w := p.create(fleet.Deployment(p.namespace, "web", replicas, map[string]string{fleet.Keys.MinOnDemand(): "5"}))
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	spot, onDemand := fleet.Want(replicas, percent, floor)
 	p.Expect(p.ready(w, replicas)).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}))
 }
@@ -194,7 +194,7 @@ func othersEvictSpec(p *placing) {
 			p.Expect(p.member.Client().SubResource("eviction").Create(p.ctx, &pod, &policyv1.Eviction{})).To(Succeed())
 		}
 	}
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	for _, moment := range p.moments(history) {
 		if moment.Mix.All() == replicas && moment.Mix.Leaving == 0 {
 			p.Expect(moment.Mix.OnDemand).To(BeNumerically(">=", floor), "after a change of pod %s", moment.Pod)
@@ -226,7 +226,7 @@ func protectedSpec(p *placing) {
 	p.Expect(p.shown(w)(p.WithT).GetWaits()).To(ContainElement(HaveField("Kind", plimsollv1.WaitKind_WAIT_KIND_PROTECTED)))
 
 	ask("false", "true")
-	p.mended(w, replicas, after, floor)
+	p.mixed(w, replicas, after, floor)
 	p.moved(4)
 }
 

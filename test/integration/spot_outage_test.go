@@ -27,7 +27,7 @@ func hangSpec(t *testing.T, h *insideHub, healthy, hung *fleet.Member) {
 	resume()
 
 	before.Expect(w.Annotate(before.ctx, fleet.Policy(30, 1))).To(Succeed())
-	before.mended(w, 10, 30, 1)
+	before.mixed(w, 10, 30, 1)
 }
 
 // restartSpec is invariant 7: the hub is stopped after its first moves, and another one knows only what the cluster shows.
@@ -46,7 +46,7 @@ func restartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Expect(len(p.evictions())).To(BeNumerically("<", 8))
 	p.Expect(w.Annotate(p.ctx, map[string]string{fleet.Keys.Cooldown(): "1s"})).To(Succeed())
 	p.hub = startHub(t, f, "spot-restarted")
-	p.mended(w, replicas, after, floor)
+	p.mixed(w, replicas, after, floor)
 	p.onlyMovedBy(history, replicas, 8, 2)
 }
 
@@ -72,8 +72,8 @@ func outageSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.hub.stop(t)
 
 	p.hub = startHub(t, f, "spot-again")
-	p.mended(away, replicas, percent, floor)
-	p.mended(reading, replicas, 0, floor)
+	p.mixed(away, replicas, percent, floor)
+	p.mixed(reading, replicas, 0, floor)
 	p.Expect(p.slots(away)).To(ConsistOf(firstSlots(replicas)))
 	p.Expect(p.audited(kube.EvictionAttempts, func(e kube.AuditEvent) bool { return e.Code == http.StatusTooManyRequests })).To(BeEmpty())
 }
@@ -92,7 +92,7 @@ func churnSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	p.Expect(err).NotTo(HaveOccurred())
 	defer ordeal.History.Stop()
 	p.Expect(ordeal.Run(p.ctx)).To(Succeed())
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 
 	outcome, err := ordeal.Judge()
 	p.Expect(err).NotTo(HaveOccurred())

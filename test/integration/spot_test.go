@@ -10,7 +10,7 @@ import (
 )
 
 // TestSpotPlacement takes pods and workloads through the house on real control planes: pods are placed as they are made
-// (DESIGN, third way), and what slipped through or is wanted otherwise is mended (second way).
+// (DESIGN, third way), and what slipped through or is wanted otherwise is corrected (second way).
 func TestSpotPlacement(t *testing.T) {
 	fleets.beside(t)
 	f := startFleet(t, "one", "two")
@@ -22,8 +22,8 @@ func TestSpotPlacement(t *testing.T) {
 			"a changed policy moves what the counts differ by, in batches":         policySpec,
 			"no disruption budget is ever passed, and a refusal waits":             budgetSpec,
 			"ordinals of a StatefulSet move one at a time":                         ordinalSpec,
-			"an invalid annotation moves nothing until it is mended":               invalidSpec,
-			"pods that were there before are stamped and mended":                   adoptionSpec,
+			"an invalid annotation moves nothing until it is corrected":            invalidSpec,
+			"pods that were there before get slots and are moved":                  adoptionSpec,
 			"what is not enabled is neither evicted nor patched":                   notEnabledSpec,
 			"selectors without matchLabels match no pods of others":                expressionsSpec,
 			"the user's own deletion cost and nodeSelector stay":                   ownValuesSpec,
@@ -55,7 +55,7 @@ func TestSpotPlacement(t *testing.T) {
 		h.stop(t)
 		burst(t, startHub(t, f, "spot-just-ready"), f.Members...)
 	})
-	t.Run("pods are let through while the hub is away or may only read, and mended later", func(t *testing.T) {
+	t.Run("pods are let through while the hub is away or may only read, and corrected later", func(t *testing.T) {
 		outageSpec(t, h, f)
 	})
 }

@@ -110,7 +110,7 @@ func quotaSpec(p *placing) {
 	patch := client.MergeFrom(quota.DeepCopy())
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(2*replicas, resource.DecimalSI)}
 	p.Expect(p.member.Client().Patch(p.ctx, quota, patch)).To(Succeed())
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	for _, text := range p.slots(w) {
 		slot, err := strconv.Atoi(text)
 		p.Expect(err).NotTo(HaveOccurred())

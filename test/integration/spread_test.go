@@ -102,7 +102,7 @@ func (p *placing) zones(w *fleet.Workload) map[string]int {
 // keepsSkew expects the mix of a policy, at rest, and zones of which none has more than one replica more than another.
 func (p *placing) keepsSkew(w *fleet.Workload, replicas, percent, floor int, after string) {
 	p.t.Helper()
-	p.mended(w, replicas, percent, floor)
+	p.mixed(w, replicas, percent, floor)
 	var counts []int
 	for _, n := range p.zones(w) {
 		counts = append(counts, n)
@@ -134,7 +134,7 @@ func spreadApartSpec(p *placing) {
 	p.addZone("b", kube.Spot, kube.OnDemand)
 	p.addZone("c", kube.OnDemand)
 	w := p.create(p.spread("web", 9, 67, 0)) // 6 on spot, which zones a and b share
-	p.mended(w, 9, 67, 0)
+	p.mixed(w, 9, 67, 0)
 	p.Expect(p.zones(w)["c"]).To(Equal(1))
 
 	const why = "each capacity type is spread on its own, because c has no spot node that the template allows"
@@ -150,7 +150,7 @@ func spreadBlockedSpec(p *placing) {
 	d := p.spread("web", 4, 100, 0)
 	d.Spec.Template.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
 	w := p.create(d)
-	p.mended(w, 4, 100, 0)
+	p.mixed(w, 4, 100, 0)
 	p.addZone("c", kube.Spot)
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(50, 0))).To(Succeed())
 	p.Eventually(p.reason(w)).Should(And(ContainSubstring(p.zoneKey()), ContainSubstring("leaves only c for a replacement")))
@@ -158,5 +158,5 @@ func spreadBlockedSpec(p *placing) {
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.addZone("c", kube.OnDemand)
-	p.mended(w, 4, 50, 0)
+	p.mixed(w, 4, 50, 0)
 }

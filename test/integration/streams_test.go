@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// follower keeps what a stream tells, by member and name; it may be stopped in the middle.
+// follower keeps what a stream sends, by member and name; it may be stopped in the middle.
 type follower struct {
 	mu      sync.Mutex
 	known   map[string]string // the label v

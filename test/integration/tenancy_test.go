@@ -145,7 +145,7 @@ func TestTenantsOfOneCluster(t *testing.T) {
 	s.Expect(s.shown("team-b")).To(Equal([]string{"pay/web"}))
 
 	s.Expect(inPay.Annotate(pay.ctx, fleet.Policy(20, floor))).To(Succeed())
-	pay.mended(inPay, 5, 20, floor)
+	pay.mixed(inPay, 5, 20, floor)
 	s.Expect(pay.audited(kube.Evictions, kube.ByUser("system:serviceaccount:plimsoll-system:plimsoll-hub-team-b"))).NotTo(BeEmpty())
 	s.Expect(shop.evictions()).To(BeEmpty())
 	s.keepsTo("team-a", "shop", "cart")

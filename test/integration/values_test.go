@@ -32,7 +32,7 @@ func TestMetricsHaveTheirValues(t *testing.T) {
 	p := place(t, h, f.Members[0], fleet.Enabled())
 	w := p.create(fleet.Deployment(p.namespace, "web", 10, fleet.Policy(70, 2)))
 	p.ready(w, 10)
-	p.mended(w, 10, 70, 2)
+	p.mixed(w, 10, 70, 2)
 	before, err := h.Samples(p.ctx)
 	p.Expect(err).NotTo(HaveOccurred())
 
@@ -62,7 +62,7 @@ func TestMetricsHaveTheirValues(t *testing.T) {
 	}
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(40, 2))).To(Succeed())
-	p.mended(w, 10, 40, 2)
+	p.mixed(w, 10, 40, 2)
 	p.Eventually(func(g Gomega) { replicas(g, 4, 6) }).Should(Succeed())
 	after, err := h.Samples(p.ctx)
 	p.Expect(err).NotTo(HaveOccurred())

@@ -46,8 +46,8 @@ func TestWebAppsOnARealControlPlane(t *testing.T) {
 		"an autoscaler keeps the replicas, and gives them back":                 webAppAutoscalerSpec,
 		"older versions are served, and lose nothing":                           webAppVersionSpec,
 		"what cannot be is refused, with field, value and rule":                 webAppRefusalSpec,
-		"every rule of the definition is told when it is broken":                webAppRulesSpec,
-		"every bound of the definition is told when it is broken":               webAppBoundsSpec,
+		"every rule of the definition is reported when it is broken":            webAppRulesSpec,
+		"every bound of the definition is reported when it is broken":           webAppBoundsSpec,
 		"what the hub may not do stalls it, until the hub may":                  webAppForbiddenSpec,
 		"pods that a quota refuses stall it, until it is raised":                webAppPodQuotaSpec,
 		"its replicas are placed, where the namespace's owner wants that":       webAppPlacedSpec,
@@ -96,7 +96,7 @@ func webAppLifeSpec(s *webApps) {
 	s.Eventually(read).Should(And(webAppReady, HaveField("Status.ObservedGeneration", BeEquivalentTo(3))))
 	s.Expect(part(s, &appsv1.Deployment{})()).To(HaveField("Spec.Template.Spec.Containers", ContainElement(HaveField("Image", "shop:2"))))
 
-	const hold = "test.plimsoll.dev/hold" // it must not be gone before the hub has told that it goes
+	const hold = "test.plimsoll.dev/hold" // it must not be gone before the hub has reported that it goes
 	s.change(read, func(app *v1.WebApp) { app.Finalizers = append(app.Finalizers, hold) })
 	app, err = read()
 	s.Expect(err).NotTo(HaveOccurred())

@@ -66,7 +66,7 @@ func (s *webhookSite) registered(member string) (clusters.Registration, bool) {
 	return s.registration, member == "eu"
 }
 
-// asked tells whether the webhook was called for a pod, and whether as a dry run.
+// asked reports whether the webhook was called for a pod, and whether as a dry run.
 func (s *webhookSite) asked(pod string) (asked, dryRun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ func windowSpec(p *placing) {
 	p.Expect(w.Annotate(p.ctx, map[string]string{
 		fleet.Keys.DisruptionSchedule(): "* * * * *", fleet.Keys.DisruptionDuration(): "2m",
 	})).To(Succeed())
-	p.mended(w, replicas, 0, 1)
+	p.mixed(w, replicas, 0, 1)
 	p.Expect(p.evictions()).To(HaveLen(3))
 	p.Expect(p.shown(w)(p.WithT).GetPlacement().GetWindow().GetTimeZone()).To(Equal("UTC"))
 }

@@ -123,13 +123,13 @@ func (a *Audit) flush() error {
 // flushPrefix begins the names of the objects that flush asks for, which are never there.
 const flushPrefix = "audit-flush-"
 
-// answering tells whether the API server runs and is not frozen.
+// answering reports whether the API server runs and is not frozen.
 func (a *Audit) answering() bool {
 	p, err := a.cluster.process(APIServer)
 	return err == nil && !p.Ended() && !p.Frozen()
 }
 
-// contains tells whether a file holds the text somewhere after the offset.
+// contains reports whether a file holds the text somewhere after the offset.
 func contains(path string, offset int64, text []byte) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -217,7 +217,7 @@ func parseEvent(line []byte) (AuditEvent, bool, error) {
 	}, true, nil
 }
 
-// lasts tells whether the API server counts the request among those that stay open.
+// lasts reports whether the API server counts the request among those that stay open.
 func (e rawEvent) lasts() bool {
 	switch e.Verb {
 	case "watch", "proxy":

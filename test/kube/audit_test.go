@@ -17,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// clientNamed is an admin's client that the audit log can tell from others.
+// clientNamed is an admin's client that the audit log can distinguish from others.
 func clientNamed(t *testing.T, c *kube.Cluster, userAgent string) client.WithWatch {
 	t.Helper()
 	config := c.Config()

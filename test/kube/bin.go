@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// modulePath is how the repository's root is told from any other folder with a go.mod.
+// modulePath is how the repository's root is distinguished from any other folder with a go.mod.
 const modulePath = "github.com/plimsoll-dev/plimsoll"
 
 // binaries are the files that a built testbed consists of.
@@ -50,7 +50,7 @@ func repoRoot() (string, error) {
 	}
 }
 
-// declaresModule tells whether the go.mod at path is that of the module named.
+// declaresModule reports whether the go.mod at path is that of the module named.
 func declaresModule(path, module string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -36,7 +36,7 @@ func beTheVictim() {
 	select {}
 }
 
-// alive tells whether a process is there, and is more than a dead one that init has not reaped yet.
+// alive reports whether a process is there, and is more than a dead one that init has not reaped yet.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

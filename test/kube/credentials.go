@@ -28,7 +28,7 @@ const serviceAccountPrefix = "system:serviceaccount:"
 // tokenLife is how long the tokens in kubeconfigs hold.
 const tokenLife = 24 * time.Hour
 
-// administrators have a static token each, so that the audit log tells them apart.
+// administrators have a static token each, so that the audit log distinguishes them.
 var administrators = []string{"admin", string(ControllerManager), string(Scheduler), string(Kwok), string(Karpenter)}
 
 //go:embed files/audit-policy.yaml
@@ -90,7 +90,7 @@ func (c *Cluster) adminTokens() ([]byte, error) {
 	return []byte(file.String()), nil
 }
 
-// writeConfiguration writes what the components are told in files.
+// writeConfiguration writes what the components are configured with in files.
 func (c *Cluster) writeConfiguration() error {
 	kwok := strings.NewReplacer(
 		"@NEVER_READY@", NeverReady,

@@ -194,7 +194,7 @@ func (c *Cluster) awaitTrue(ctx context.Context, of *unstructured.Unstructured, 
 	})
 }
 
-// isTrue tells whether an object's status has the condition with status True.
+// isTrue reports whether an object's status has the condition with status True.
 func isTrue(of *unstructured.Unstructured, condition string) bool {
 	conditions, _, _ := unstructured.NestedSlice(of.Object, "status", "conditions")
 	for _, one := range conditions {

@@ -38,7 +38,7 @@ func (c *Cluster) binary(component Component) string {
 	return filepath.Join(c.bin, string(component))
 }
 
-// sharedMachine is what the components' runtime is told. A member's control plane has machines of its own; here all of them
+// sharedMachine is what the components' runtime is configured with. A member's control plane has machines of its own; here all of them
 // share the few processors with what is tested. So they collect garbage less often than Go's default, and each component
 // runs on one processor at a time: its threads would only take turns with those of the others.
 var sharedMachine = []string{"GOGC=800", "GOMEMLIMIT=2GiB", "GOMAXPROCS=1"}

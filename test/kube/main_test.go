@@ -21,7 +21,7 @@ import (
 // patience is how long anything may take on a machine that is busy with other things. It is never what is measured.
 const patience = 60 * time.Second
 
-// shared are two full clusters that all tests use: tests break the second one, and mend it again.
+// shared are two full clusters that all tests use: tests break the second one, and repair it again.
 var shared struct {
 	once  sync.Once
 	fleet []*kube.Cluster
@@ -96,7 +96,7 @@ func nodes(t *testing.T, c *kube.Cluster, n int, spec kube.NodeSpec) []string {
 	return names
 }
 
-// exists tells whether an object is there; a failure to find out fails the test.
+// exists reports whether an object is there; a failure to find out fails the test.
 func exists(t *testing.T, c *kube.Cluster, object client.Object) bool {
 	t.Helper()
 	err := c.Client().Get(t.Context(), client.ObjectKeyFromObject(object), object)

@@ -63,7 +63,7 @@ type NodeGroup struct {
 	asked    []time.Time            // for instances that have not come
 	pausedTo time.Time              // none is asked for before
 	nodes    map[string]*groupsNode // by name
-	told     map[types.UID]bool     // pods with an Event
+	reported map[types.UID]bool     // pods with an Event
 }
 
 // groupsNode is what a group remembers of a node.
@@ -97,7 +97,7 @@ func (c *Cluster) StartNodeGroup(ctx context.Context, spec NodeGroupSpec) (*Node
 	}
 	g := &NodeGroup{
 		cluster: c, spec: spec, capacity: capacity, done: make(chan struct{}),
-		nodes: map[string]*groupsNode{}, told: map[types.UID]bool{},
+		nodes: map[string]*groupsNode{}, reported: map[types.UID]bool{},
 	}
 	there := spec.Node
 	there.Start = 0

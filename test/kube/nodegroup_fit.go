@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fits tells whether a pod may be on a node with these labels and taints, as far as its nodeSelector, its required node
+// fits reports whether a pod may be on a node with these labels and taints, as far as its nodeSelector, its required node
 // affinity and its tolerations say.
 func fits(pod *corev1.PodSpec, nodeLabels labels.Set, taints []corev1.Taint) bool {
 	if !labels.SelectorFromSet(pod.NodeSelector).Matches(nodeLabels) {
@@ -89,7 +89,7 @@ func (r *room) take(pod *corev1.PodSpec) bool {
 	return true
 }
 
-// unschedulable tells whether the scheduler has found no node for a pod.
+// unschedulable reports whether the scheduler has found no node for a pod.
 func unschedulable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return false
@@ -102,12 +102,12 @@ func unschedulable(pod *corev1.Pod) bool {
 	return false
 }
 
-// finished tells whether a pod takes no room any more.
+// finished reports whether a pod takes no room any more.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// onlyThere tells whether a pod is on every node, or its node's own, and so keeps none from being empty.
+// onlyThere reports whether a pod is on every node, or its node's own, and so keeps none from being empty.
 func onlyThere(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")

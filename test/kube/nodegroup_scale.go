@@ -59,7 +59,7 @@ func (g *NodeGroup) lookAt(pod *corev1.Pod, seen *sight) {
 	}
 }
 
-// open tells whether a node takes pods, or will when it is ready.
+// open reports whether a node takes pods, or will when it is ready.
 func open(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		switch taint.Key {
@@ -143,7 +143,7 @@ func (g *NodeGroup) grow(ctx context.Context, seen sight, now time.Time) error {
 		}
 		helped = append(helped, pod)
 	}
-	return g.tell(ctx, helped, had)
+	return g.report(ctx, helped, had)
 }
 
 func (g *NodeGroup) emptyRoom() *room {
@@ -160,16 +160,16 @@ func takenBy(rooms []*room, pod *corev1.Pod) bool {
 	return false
 }
 
-// tell says on pods that instances were asked for them, in the words that Cluster Autoscaler has for it, once on each pod.
-func (g *NodeGroup) tell(ctx context.Context, pods []*corev1.Pod, had int) error {
+// report says on pods that instances were asked for them, in the words that Cluster Autoscaler has for it, once on each pod.
+func (g *NodeGroup) report(ctx context.Context, pods []*corev1.Pod, had int) error {
 	message := fmt.Sprintf("pod triggered scale-up: [{%s %d->%d (max: %d)}]", g.spec.Name, had, len(g.nodes)+len(g.asked), g.spec.Max)
 	var problems []error
 	for _, pod := range pods {
-		if g.told[pod.UID] {
+		if g.reported[pod.UID] {
 			continue
 		}
 		err := g.cluster.client.Create(ctx, scaleUpEvent(pod, message))
-		g.told[pod.UID] = err == nil
+		g.reported[pod.UID] = err == nil
 		problems = append(problems, client.IgnoreNotFound(err)) // the namespace has gone
 	}
 	return errors.Join(problems...)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CapacityLabel is the node label that tells spot from on-demand capacity; Spot and OnDemand are its values.
+// CapacityLabel is the node label that distinguishes spot from on-demand capacity; Spot and OnDemand are its values.
 const (
 	CapacityLabel = "karpenter.sh/capacity-type"
 	Spot          = "spot"

@@ -64,7 +64,7 @@ func (p Provider) Taints(capacity string) []corev1.Taint {
 	return nil
 }
 
-// CapacityOf is the capacity type that a node's labels tell, Spot or OnDemand, by any provider's; empty: they do not tell.
+// CapacityOf is the capacity type that a node's labels show, Spot or OnDemand, by any provider's; empty: they do not show it.
 func CapacityOf(labels map[string]string) string {
 	switch {
 	case labels[CapacityLabel] == "reserved":

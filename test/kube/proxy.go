@@ -23,7 +23,7 @@ type ProxyOptions struct {
 	Name string
 
 	// ClusterUID, when given, is answered as the UID of the kube-system namespace when that object is read (not when
-	// namespaces are listed or watched). By that UID a cluster is told from others, so proxies that are to pass for
+	// namespaces are listed or watched). By that UID a cluster is distinguished from others, so proxies that are to pass for
 	// members of their own in front of one API server need one each.
 	ClusterUID string
 
@@ -39,7 +39,7 @@ type ProxyOptions struct {
 	ConnContext func(ctx context.Context, conn net.Conn) context.Context
 }
 
-// A Proxy stands in front of one API server, at an address and with a certificate authority of its own, and can be told
+// A Proxy stands in front of one API server, at an address and with a certificate authority of its own, and can be made
 // to misbehave. It passes on bearer tokens, and no client certificates. Its methods may be called from several
 // goroutines at once.
 type Proxy struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// faults are what a proxy was told to do wrong. Whoever waits on them is woken by every change.
+// faults are what a proxy is to do wrong. Whoever waits on them is woken by every change.
 type faults struct {
 	mu      sync.Mutex
 	delay   time.Duration

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// identityPath is the object whose UID tells one cluster from another.
+// identityPath is the object whose UID distinguishes one cluster from another.
 const identityPath = "/api/v1/namespaces/kube-system"
 
 // identity is the cluster UID that a proxy answers with; empty leaves the API server's own.
 type identity string
 
-// applies tells whether the answer to a request holds the UID.
+// applies reports whether the answer to a request holds the UID.
 func (i identity) applies(r *http.Request) bool {
 	return i != "" && r.Method == http.MethodGet && r.URL.Path == identityPath
 }

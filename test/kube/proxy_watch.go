@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// isWatch tells watches from other requests.
+// isWatch reports whether a request is a watch.
 func isWatch(r *http.Request) bool {
 	switch r.URL.Query().Get("watch") {
 	case "", "0", "false":

@@ -5,7 +5,7 @@
 //   - people.go: who signs in, and what they may do.
 //   - site.go: the API and the page on real listeners with TLS.
 //   - browser.go: Chromium.
-//   - measure.go: what `make bench` tells of the page.
+//   - measure.go: what `make bench` measures of the page.
 //
 // Chromium is found as `chromium`, or where PLIMSOLL_CHROMIUM says. Without it the tests are skipped, unless REQUIRE_CHROMIUM=1.
 package page

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Paint is what a browser tells of one opening of the page by somebody who is signed in.
+// Paint is what a browser measures of one opening of the page by somebody who is signed in.
 type Paint struct {
 	// First is from the navigation to the first frame with a member on it; Whole to the one with all of them.
 	First, Whole time.Duration

@@ -147,7 +147,7 @@ func TestAWorkloadIsRequeued(t *testing.T) {
 	l.until(`document.querySelector(".order").textContent.includes("Done")`)
 }
 
-// The API tells the pods of a workload in pages.
+// The API lists the pods of a workload in pages.
 func TestAWorkloadShowsAllItsPods(t *testing.T) {
 	l := look(t, Admin)
 	l.AddWorkload("staging", "many", "crowd", 1200, 70, 2)

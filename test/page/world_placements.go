@@ -34,15 +34,15 @@ func (w *World) Place(namespace, name string, each int32, members ...string) {
 		p.Status.Members = append(p.Status.Members, there)
 	}
 	p.Status.LastMoves = []fleetv1.Move{{Time: metav1.NewTime(time.Now().Add(-time.Minute)), Member: members[0], Capacity: "spot", By: each, Reason: "tier 1 comes first"}}
-	told(p, fleetv1.ReasonPlaced, metav1.ConditionTrue, "every replica is where the plan has it")
+	setReady(p, fleetv1.ReasonPlaced, metav1.ConditionTrue, "every replica is where the plan has it")
 	w.placements[namespace+"/"+name] = p
 	w.placed++
 }
 
 func counted(n int32) fleetv1.Counts { return fleetv1.Counts{Wanted: n, Set: n, Running: n, Ready: n} }
 
-// told sets condition Ready, and adds the members up.
-func told(p *fleetv1.FleetPlacement, reason string, status metav1.ConditionStatus, message string) {
+// setReady sets condition Ready, and adds the members up.
+func setReady(p *fleetv1.FleetPlacement, reason string, status metav1.ConditionStatus, message string) {
 	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: reconcile.ConditionReady, Status: status, Reason: reason, Message: message})
 	s := &p.Status
 	s.Replicas, s.ReadyReplicas, s.Spot, s.OnDemand = 0, 0, fleetv1.Counts{}, fleetv1.Counts{}
@@ -70,7 +70,7 @@ func (w *World) LoseReplicas(namespace, name, member, why string) {
 		lost.State, lost.Spot, lost.Reason = fleetv1.MemberLost, fleetv1.Counts{}, why
 		p.Status.LastMoves = slices.Insert(p.Status.LastMoves, 0, fleetv1.Move{Time: metav1.Now(), Member: next.Name, Capacity: "spot", By: by, Reason: "makes up for " + member})
 	}
-	told(p, fleetv1.ReasonMoving, metav1.ConditionFalse, "replicas are started: "+why)
+	setReady(p, fleetv1.ReasonMoving, metav1.ConditionFalse, "replicas are started: "+why)
 	w.placements[namespace+"/"+name] = p
 	w.placed++
 }

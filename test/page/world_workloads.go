@@ -80,7 +80,7 @@ func count(view *workload) {
 	view.OnDemandWanted = view.Replicas - view.SpotWanted
 }
 
-// change changes a workload in place of the one that the API has shown, and counts anew.
+// change changes a workload in place of the one that the API has shown, and counts again.
 func (w *World) change(member, namespace, name string, do func(*workload)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
-// colours of the policies, which can be told apart by those who do not see all colours.
+// colours of the policies, which can be distinguished by those who do not see all colours.
 var colours = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
 	color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},

@@ -14,7 +14,7 @@ import (
 )
 
 // connections knows which process is at the other end of a connection on loopback: replicas share one identity in members, and
-// are told apart by it. It reads /proc, and so knows nothing on other systems than Linux.
+// are distinguished by it. It reads /proc, and so knows nothing on other systems than Linux.
 type connections struct {
 	mu        sync.Mutex
 	processes map[int]string // names by process id

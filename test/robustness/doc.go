@@ -1,6 +1,6 @@
 // Command robustness runs a hub of two and three replicas over real API servers while processes, connections, the Lease and the
 // hub cluster's store are broken under it, and judges afterwards, from recorded histories, whether what the hub promises was
-// kept. It works in the manner of etcd's robustness tests. `make robustness` runs it.
+// kept. It works like etcd's robustness tests. `make robustness` runs it.
 //
 // Faults: site.go puts replicas (replica.go) and proxies together; faults.go chooses faults by the seed, in two lanes that go on
 // beside each other; faults_process.go, faults_link.go and faults_lease.go do them. links.go is what the proxies do to the

@@ -35,7 +35,7 @@ type Injection struct {
 	Error string
 }
 
-// blinds tells whether a replica may have seen nothing of members meanwhile: not what others did, and not what was asked for.
+// blinds reports whether a replica may have seen nothing of members meanwhile: not what others did, and not what was asked for.
 func (i *Injection) blinds() bool { return blinding[i.Fault] }
 
 // A schedule chooses faults: every fault of a lane once in an order of its own, and then again in another.

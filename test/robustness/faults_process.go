@@ -65,7 +65,7 @@ func terminated(ctx context.Context, _ *site, on *replica, _ *rand.Rand, hold ti
 	return err
 }
 
-// clockWrong is a replica that is started anew with a wrong clock, and stays until it is ended.
+// clockWrong is a replica that is started again with a wrong clock, and stays until it is ended.
 func clockWrong(skew time.Duration) func(context.Context, *site, *replica, *rand.Rand, time.Duration) error {
 	return func(ctx context.Context, _ *site, on *replica, _ *rand.Rand, hold time.Duration) error {
 		if _, err := os.Stat(skewedBinary()); on.current() == nil || err != nil {
@@ -87,7 +87,7 @@ func restart(ctx context.Context, on *replica, skew time.Duration) error {
 	return on.start(ctx, skew)
 }
 
-// skewVariable tells the hub that skewed/build.sh has built by how much its clock is wrong. It does not begin with PLIMSOLL_: the hub
+// skewVariable says to the hub that skewed/build.sh has built by how much its clock is wrong. It does not begin with PLIMSOLL_: the hub
 // refuses to start with such variables that are not keys of its configuration.
 const skewVariable = "ROBUSTNESS_CLOCK_SKEW"
 

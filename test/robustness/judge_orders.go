@@ -68,8 +68,8 @@ var orderModel = porcupine.Model{
 	},
 }
 
-// lostOrders finds orders whose history no sequence of the model explains. rested tells whether all had come to rest at the end:
-// without that an order may still be open. changed tells whether the members may have had no
+// lostOrders finds orders whose history no sequence of the model explains. rested reports whether all had come to rest at the end:
+// without that an order may still be open. changed reports whether the members may have had no
 // owner, or another one, at some time in between: without that an order is not given up.
 func lostOrders(orders []Order, runs []Execution, rested bool, changed func(from, to time.Time) bool) (lost []string) {
 	for i := range orders {
@@ -143,7 +143,7 @@ func answerList(answers []Answer) (list []string) {
 	return list
 }
 
-// ownerChanged returns what tells whether the members may have had no owner, or another one, within a time: by the grants, and
+// ownerChanged returns what reports whether the members may have had no owner, or another one, within a time: by the grants, and
 // by what was done to the Lease by hand or with its store.
 func ownerChanged(grants []Grant, faults []Injection) func(from, to time.Time) bool {
 	grants = slices.Clone(grants)

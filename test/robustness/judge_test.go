@@ -186,17 +186,17 @@ func TestOrdersAreJudgedByTheirHistory(t *testing.T) {
 		lost  bool
 	}{
 		"it is done":                             {order(answer(3, 4, Pending), answer(4, 5, Done)), nil, false},
-		"it has failed, and that was told":       {order(answer(3, 4, Failed)), nil, false},
+		"it has failed, and that was reported":   {order(answer(3, 4, Failed)), nil, false},
 		"it waits for ever":                      {order(answer(3, 4, Pending), answer(50, 51, Pending)), later, true},
 		"nobody was asked":                       {order(), later, true},
 		"another replica has made up for it":     {order(answer(3, 4, Superseded)), later, false},
 		"nobody has made up for it":              {order(answer(3, 4, Superseded)), before, true},
 		"it is forgotten and nobody has made up": {order(answer(3, 4, Unknown)), nil, true},
 		"its replica ends, and another makes up for it before anybody asks": {order(answer(30, 31, Unknown)), later, false},
-		"it is done and forgotten":                  {order(answer(3, 4, Done), answer(5, 6, Unknown)), nil, false},
-		"it is done, and then it waits":             {order(answer(3, 4, Done), answer(5, 6, Pending)), later, true},
-		"it is given up, and then it is done":       {order(answer(3, 4, Superseded), answer(5, 6, Done)), later, true},
-		"two are told different things at one time": {order(answer(3, 6, Pending), answer(4, 5, Done)), nil, false},
+		"it is done and forgotten":              {order(answer(3, 4, Done), answer(5, 6, Unknown)), nil, false},
+		"it is done, and then it waits":         {order(answer(3, 4, Done), answer(5, 6, Pending)), later, true},
+		"it is given up, and then it is done":   {order(answer(3, 4, Superseded), answer(5, 6, Done)), later, true},
+		"two get different answers at one time": {order(answer(3, 6, Pending), answer(4, 5, Done)), nil, false},
 	} {
 		lost := lostOrders([]Order{c.order}, c.runs, true, func(time.Time, time.Time) bool { return true })
 		if (len(lost) > 0) != c.lost {

@@ -64,7 +64,7 @@ func (l *links) await(ctx context.Context, which link, has func(disturbance) boo
 	}
 }
 
-// A recorder is told of requests before they are passed on. What it returns, if anything, is called with the API server's
+// A recorder is notified of requests before they are passed on. What it returns, if anything, is called with the API server's
 // status code.
 type recorder func(process string, r *http.Request) (answered func(status int))
 

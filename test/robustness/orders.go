@@ -37,7 +37,7 @@ type Answer struct {
 	Message           string
 }
 
-// A State of an order, as replicas tell it.
+// A State of an order, as replicas report it.
 type State string
 
 // States of orders.
@@ -57,7 +57,7 @@ var states = map[plimsollv1.OperationState]State{
 	plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED: Superseded,
 }
 
-// final tells whether nothing further is promised.
+// final reports whether nothing further is promised.
 func (s State) final() bool { return s != Pending && s != Running }
 
 // An Execution is a reconcile of a workload that the ledger of an owner has shown.

@@ -35,7 +35,7 @@ func (v *Outcome) found() map[string][]string {
 	}
 }
 
-// clean tells whether nothing was found.
+// clean reports whether nothing was found.
 func (v *Outcome) clean() bool {
 	return len(v.DoubleWrites)+len(v.FloorBreaks)+len(v.BudgetBreaks)+len(v.LostOrders) == 0
 }

@@ -166,7 +166,7 @@ func (r *replica) end(end func(*process) error) error {
 	return err
 }
 
-// acts tells whether the process says that it acts.
+// acts reports whether the process says that it acts.
 func (r *replica) acts(ctx context.Context) (bool, error) {
 	samples, err := r.hub.Samples(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *replica) acts(ctx context.Context) (bool, error) {
 	return false, fmt.Errorf("%s does not say whether it acts", r.name)
 }
 
-// names tells whether an identity in the Lease is of one of this replica's processes.
+// names reports whether an identity in the Lease is of one of this replica's processes.
 func (r *replica) names(identity string) bool {
 	return strings.HasSuffix(identity, "/"+r.peer.Address())
 }

@@ -85,7 +85,7 @@ func (s *slowness) longest(from, to time.Time) (longest time.Duration) {
 	return longest
 }
 
-// excuses tells whether a write that arrived at a time may have been sent when the tenure that has ended still allowed it: no
+// excuses reports whether a write that arrived at a time may have been sent when the tenure that has ended still allowed it: no
 // write begins in the last writeTime of a tenure, so it must have been on its way for that long, and others were as well.
 func (s *slowness) excuses(ended, arrived time.Time) bool {
 	sent := ended.Add(-writeTime)

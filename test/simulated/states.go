@@ -12,7 +12,7 @@ type Change struct {
 	State, Reason, Message string
 }
 
-// Healthy tells whether the state is one that a member may have that works: it joins, or is ready.
+// Healthy reports whether the state is one that a member may have that works: it joins, or is ready.
 func (c Change) Healthy() bool { return c.State == "Connecting" || c.State == "Ready" }
 
 // Changes reads a hub's log: what it has called each member, in order. Unlike questions to its API the log misses nothing.

@@ -26,7 +26,7 @@ const (
 	Cut
 	// Unavailable: watches are answered with 503.
 	Unavailable
-	// Expired: a watch is told that its resource version is too old.
+	// Expired: a watch is ended because its resource version is too old.
 	Expired
 	faults
 )

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Copies the third-party .proto files that ours import out of the pinned Go modules, since buf's registry may be out of reach.
-# Usage: copy.sh DIRECTORY   (made anew; it is the second module of buf.yaml)
+# Usage: copy.sh DIRECTORY   (made again; it is the second module of buf.yaml)
 set -eu
 
 case $1 in

@@ -21,7 +21,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
-// keepDefinition leaves out the schemas, which are most of a definition; its generation tells when they changed.
+// keepDefinition leaves out the schemas, which are most of a definition; its generation shows when they changed.
 func keepDefinition(from, into client.Object) {
 	src, dst := from.(*apiextensionsv1.CustomResourceDefinition), into.(*apiextensionsv1.CustomResourceDefinition)
 	dst.Annotations, dst.Spec.Conversion = src.Annotations, src.Spec.Conversion
@@ -96,7 +96,7 @@ func keptByOthers(kind *module.Resource, difference string) webhook.Installation
 }
 
 // bring applies ours, unless nothing has changed since that was done last: of what the cache does not show, the generation
-// tells, and of annotations, which have none, the difference.
+// shows that, and of annotations, which have none, the difference.
 func (d definitionKeeper) bring(ctx context.Context, req reconcile.Request[*apiextensionsv1.CustomResourceDefinition],
 	kind *module.Resource, ours *apiextensionsv1.CustomResourceDefinition, differs bool) error {
 	ours.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

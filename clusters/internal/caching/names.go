@@ -39,7 +39,7 @@ func NoKind(gvk schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// NoMatchIfNotFound tells a group and version that a member does not serve from a member that does not answer.
+// NoMatchIfNotFound distinguishes a group and version that a member does not serve from a member that does not answer.
 func NoMatchIfNotFound(err error, gvk schema.GroupVersionKind) error {
 	if apierrors.IsNotFound(err) {
 		return NoKind(gvk)

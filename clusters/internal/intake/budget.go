@@ -58,14 +58,14 @@ func (b *KindBudget) add(bytes int64) error {
 
 type kindBudgetKey struct{}
 
-// tell passes an excess on to the kind whose request it is.
-func tell(ctx context.Context, excess error) {
+// report passes an excess on to the kind whose request it is.
+func report(ctx context.Context, excess error) {
 	if b, ok := ctx.Value(kindBudgetKey{}).(*KindBudget); ok {
-		b.tell(excess)
+		b.report(excess)
 	}
 }
 
-func (b *KindBudget) tell(excess error) {
+func (b *KindBudget) report(excess error) {
 	select {
 	case b.Exceeded <- excess:
 	default:
@@ -80,7 +80,7 @@ func (b *KindBudget) Release() {
 }
 
 // Meter stands between an informer and its member: it trims what comes at once, so that no list is held whole, and keeps
-// account of what the cache holds. A list or a watch that exceeds the budget ends, and the kind's budget is told.
+// account of what the cache holds. A list or a watch that exceeds the budget ends, and the kind's budget is notified.
 type Meter struct {
 	toolscache.ListerWatcherWithContext
 	budget *KindBudget
@@ -164,7 +164,7 @@ func (m *Meter) page(ctx context.Context, options metav1.ListOptions) (runtime.O
 		}
 		select {
 		case excess := <-tried.Exceeded:
-			m.budget.tell(excess)
+			m.budget.report(excess)
 		default:
 		}
 		return list, err
@@ -244,7 +244,7 @@ func (m *Meter) take(object runtime.Object) (runtime.Object, error) {
 		return trimmed, nil
 	}
 	if err := checkName(of); err != nil {
-		m.budget.tell(err)
+		m.budget.report(err)
 		return nil, err
 	}
 	m.mu.Lock()
@@ -267,7 +267,7 @@ func (m *Meter) take(object runtime.Object) (runtime.Object, error) {
 	if err == nil {
 		return trimmed, nil
 	}
-	m.budget.tell(err)
+	m.budget.report(err)
 	return nil, err
 }
 

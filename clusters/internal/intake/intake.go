@@ -56,7 +56,7 @@ func (i Intake) Of(objects int, bytes int64) Intake {
 func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		stream := IsStream(req)
-		if stream { // compressed events cannot be told from each other before they take memory
+		if stream { // compressed events cannot be distinguished before they take memory
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept-Encoding", "identity")
 		}
@@ -98,9 +98,9 @@ func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 		}
 		return resp.Body
 	}
-	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, told: func(err error) error {
+	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, failed: func(err error) error {
 		err = fmt.Errorf("member %s: %w", i.Member, err)
-		tell(req.Context(), err)
+		report(req.Context(), err)
 		return err
 	}}
 	if stream {
@@ -222,19 +222,19 @@ func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits
 
 // lookedThrough is a body whose parts are looked through before they are read.
 type lookedThrough struct {
-	from io.Closer
-	turn *turn
-	next func() ([]byte, error) // returns the next part, io.EOF at the end
-	told func(error) error      // names the member, and tells who has to know
-	part []byte
-	err  error
+	from   io.Closer
+	turn   *turn
+	next   func() ([]byte, error) // returns the next part, io.EOF at the end
+	failed func(error) error      // names the member, and is called with what has to be known
+	part   []byte
+	err    error
 }
 
 func (b *lookedThrough) Read(p []byte) (int, error) {
 	for len(b.part) == 0 {
 		if b.err == nil {
 			if b.part, b.err = b.next(); errors.Is(b.err, ErrTooLarge) || errors.Is(b.err, ErrUnreadable) {
-				b.part, b.err = nil, b.told(b.err)
+				b.part, b.err = nil, b.failed(b.err)
 			}
 		}
 		if b.err != nil {

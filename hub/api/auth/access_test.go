@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// accessReviews is a cluster that answers as told and keeps what it was asked.
+// accessReviews is a cluster that answers as configured and keeps what it was asked.
 type accessReviews struct {
 	mu    sync.Mutex
 	asked []authorizationv1.SubjectAccessReviewSpec

@@ -15,7 +15,7 @@ import (
 // Identifier reports who makes the call in ctx, or returns a status error.
 type Identifier func(ctx context.Context) (Identity, error)
 
-// Anybody is the unauthenticated mode. Behind a port-forward all callers come from one address: their connections tell them apart.
+// Anybody is the unauthenticated mode. Behind a port-forward all callers come from one address: their connections distinguish them.
 func Anybody(ctx context.Context) (Identity, error) {
 	return Identity{User: "unauthenticated", Connection: Remote(ctx)}, nil
 }

@@ -44,7 +44,7 @@ func AskingFor(config *tls.Config, authorities func() *x509.CertPool, protocols 
 	return asks
 }
 
-// Certificates tell who calls from the client certificate of their connection, as Kubernetes does: the common name is the user, the
+// Certificates finds out who calls from the client certificate of their connection, as Kubernetes does: the common name is the user, the
 // organizations are the groups. Safe for concurrent use.
 type Certificates struct {
 	authorities func() *x509.CertPool

@@ -1,4 +1,4 @@
-// Package auth tells who calls the API, and what they may do.
+// Package auth finds out who calls the API, and what they may do.
 //
 // Who calls is found from a bearer token, which the hub cluster reviews, or from a client certificate ([Identifier]). What they may
 // do is an [Access], about which the hub cluster is asked by a SubjectAccessReview. What it said is remembered for seconds, and a

@@ -7,7 +7,7 @@ type Identity struct {
 	User, UID string
 	Groups    []string
 	Extra     map[string][]string
-	// Connection tells callers apart where all have one name, for their limits and nothing else; "": names do.
+	// Connection distinguishes callers where all have one name, for their limits and nothing else; "": names do.
 	Connection string `json:"-"`
 }
 
@@ -22,7 +22,7 @@ func (i Identity) Share() string {
 // Authenticator reports who a bearer token belongs to. Safe for concurrent use.
 type Authenticator interface {
 	// Authenticate returns the identity behind token, [ErrBadToken] when there is none, or another error when that cannot
-	// be told now. Neither error nor identity carries the token.
+	// be found out now. Neither error nor identity carries the token.
 	Authenticate(ctx context.Context, token string) (Identity, error)
 }
 
@@ -44,6 +44,6 @@ type Access struct {
 
 // Authorizer reports whether somebody has an access. Safe for concurrent use.
 type Authorizer interface {
-	// Allowed returns the answer, or an error when that cannot be told now.
+	// Allowed returns the answer, or an error when that cannot be found out now.
 	Allowed(ctx context.Context, who Identity, access Access) (bool, error)
 }

@@ -134,7 +134,7 @@ func Origin(ctx context.Context) string {
 	return network.String()
 }
 
-// hopeless tells that a token says of itself that the cluster will not accept it: it has expired, is not valid yet, or is a
+// hopeless reports that a token says of itself that the cluster will not accept it: it has expired, is not valid yet, or is a
 // service account's for another audience. What it says is not verified, and is believed only to the token's disadvantage.
 func hopeless(token, audience string, now time.Time) bool {
 	parts := strings.Split(token, ".")

@@ -19,7 +19,7 @@ import (
 // secret is a token that must appear nowhere.
 const secret = "canary-eyJhbGciOiJSUzI1NiJ9"
 
-// tokenReviews is a cluster that answers as told and keeps what it was asked.
+// tokenReviews is a cluster that answers as configured and keeps what it was asked.
 type tokenReviews struct {
 	asked  []authenticationv1.TokenReviewSpec
 	answer authenticationv1.TokenReviewStatus

@@ -87,7 +87,7 @@ function signedOut(message) {
 }
 
 // begin signs in with what there is: the secret of `plimsoll dashboard`, the token of this tab, or nothing where the API asks for none,
-// which its first answer tells.
+// which its first answer shows.
 async function begin() {
   const [, secret] = location.hash.match(/^#once=([\w-]+)$/) ?? [];
   if (secret) {

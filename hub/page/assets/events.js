@@ -20,8 +20,8 @@ const columns = [{ title: "When", size: "5.5rem" }, { title: "Event", size: "8.5
 const nameOfEvent = (e) => `${e.cluster}/${e.id}`;
 
 function cells(e) {
-  const told = e.user ? `${e.message} (by ${e.user})` : e.message;
-  return [ago(e.at), badge(eventType(e), e.type), h("a", { href: link("member", e.cluster), class: "cut" }, e.cluster), about(e), h("span", { class: "cut", title: told }, told || e.reason || "–")];
+  const text = e.user ? `${e.message} (by ${e.user})` : e.message;
+  return [ago(e.at), badge(eventType(e), e.type), h("a", { href: link("member", e.cluster), class: "cut" }, e.cluster), about(e), h("span", { class: "cut", title: text }, text || e.reason || "–")];
 }
 
 // about is the workload or object of an event, with the pod, node or capacity type.

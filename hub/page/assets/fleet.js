@@ -84,7 +84,7 @@ class Tiles {
     this.sight.disconnect();
   }
 
-  // place brings the tiles into the order of the members; only those that differ are made anew.
+  // place brings the tiles into the order of the members; only those that differ are made again.
   place(members, detail) {
     const gone = new Set(this.known.keys());
     let before = null;

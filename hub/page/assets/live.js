@@ -1,4 +1,4 @@
-// What a watch tells, kept current.
+// What a watch sends, kept current.
 import { expired, FAILED_PRECONDITION, Failure, INVALID_ARGUMENT, open, PERMISSION_DENIED, UNAUTHENTICATED } from "./api.js";
 
 const silence = 45_000; // ms; a bookmark comes every 15 s
@@ -74,7 +74,7 @@ export class Live {
     }
   }
 
-  // ends tells whether a failure will not pass by itself.
+  // ends reports whether a failure will not pass by itself.
   ends(failure) {
     switch (failure instanceof Failure ? failure.code : null) {
       case UNAUTHENTICATED:
@@ -139,14 +139,14 @@ export class Live {
 
   take(message) {
     if (message.error) throw new Failure(message.error.code, message.error.message);
-    const told = message.result;
-    if (told.resumeToken) this.resume = told.resumeToken;
-    switch (told.type) {
+    const result = message.result;
+    if (result.resumeToken) this.resume = result.resumeToken;
+    switch (result.type) {
       case "WATCH_EVENT_TYPE_PUT":
-        this.put(told[this.field]);
+        this.put(result[this.field]);
         break;
       case "WATCH_EVENT_TYPE_REMOVED":
-        this.items.delete(this.nameOf(told[this.field]));
+        this.items.delete(this.nameOf(result[this.field]));
         break;
       case "WATCH_EVENT_TYPE_RESYNC":
         this.seen = new Set();
@@ -155,7 +155,7 @@ export class Live {
         this.sync();
       // fallthrough
       case "WATCH_EVENT_TYPE_BOOKMARK":
-        this.unreachable = told.unreachable ?? [];
+        this.unreachable = result.unreachable ?? [];
     }
   }
 
@@ -169,7 +169,7 @@ export class Live {
     this.seen?.add(name);
   }
 
-  // sync drops what was there before and was not told again.
+  // sync drops what was there before and was not sent again.
   sync() {
     this.synced = true;
     if (!this.seen) return;

@@ -5,12 +5,12 @@ import { fill, h, throttled } from "./dom.js";
 import { capacity, counted } from "./words.js";
 import { slider } from "./whatif.js";
 
-// placementWhy has the two sections. changed is told of the FleetPlacement whenever it has changed.
+// placementWhy has the two sections. changed is called with the FleetPlacement whenever it has changed.
 export function placementWhy(namespace, name) {
   const where = path("namespaces", namespace, "fleetplacements", name);
   const why = h("div", null, h("p", { class: "muted" }, "Loading…"));
-  const trial = whatIf(where);
-  const element = h("div", { hidden: true }, section("Why", why), section("What if", trial.element));
+  const hypothesis = whatIf(where);
+  const element = h("div", { hidden: true }, section("Why", why), section("What if", hypothesis.element));
   let request = null;
   let again = false;
   let begun = false;
@@ -34,20 +34,20 @@ export function placementWhy(namespace, name) {
     element,
     changed(p) {
       element.hidden = false;
-      if (!begun) trial.begin(p);
+      if (!begun) hypothesis.begin(p);
       begun = true;
       explain();
     },
-    close() { explain.stop(); request?.abort(); trial.close(); },
+    close() { explain.stop(); request?.abort(); hypothesis.close(); },
   };
 }
 
-function reasons(told) {
+function reasons(answer) {
   const change = (m) => m.wouldChange.map((x) => h("p", null, `${x.obstacle}; ${x.change}, and it would have ${x.spot} on spot and ${x.onDemand} on on-demand.`));
   return [
-    h("ul", null, told.summary.map((text) => h("li", null, text))),
-    told.members.length > 0 && table("Why, by member", ["Member", "Why there", "Why on spot", "Why on on-demand", "What would have to change"],
-      told.members.map((m) => [m.name, m.whyMember, m.whySpot || "–", m.whyOnDemand || "–", m.wouldChange.length > 0 ? h("div", null, change(m)) : "–"])),
+    h("ul", null, answer.summary.map((text) => h("li", null, text))),
+    answer.members.length > 0 && table("Why, by member", ["Member", "Why there", "Why on spot", "Why on on-demand", "What would have to change"],
+      answer.members.map((m) => [m.name, m.whyMember, m.whySpot || "–", m.whyOnDemand || "–", m.wouldChange.length > 0 ? h("div", null, change(m)) : "–"])),
   ];
 }
 
@@ -58,7 +58,7 @@ function whatIf(where) {
   const sliders = { replicas: slider("placement-replicas", "Replicas", 20, ""), min_on_demand: slider("placement-floor", "On-demand floor", 10, ""),
     spot_percentage: slider("placement-share", "Spot share", 100, " %"), extra_spot: slider("placement-extra", "Extra on spot", 10, "") };
   const window = h("input", { id: "placement-window", type: "checkbox", on: { change: () => ask() } });
-  for (const s of Object.values(sliders)) s.input.addEventListener("input", () => { s.touched = true; s.tell(); ask(); });
+  for (const s of Object.values(sliders)) s.input.addEventListener("input", () => { s.touched = true; s.show(); ask(); });
 
   const ask = throttled(200, async () => {
     request?.abort();
@@ -86,18 +86,18 @@ function whatIf(where) {
   };
 }
 
-function result(told) {
-  const n = told.firstMoves.length + told.later;
-  const now = new Map(told.now.members.map((m) => [m.name, m]));
+function result(answer) {
+  const n = answer.firstMoves.length + answer.later;
+  const now = new Map(answer.now.members.map((m) => [m.name, m]));
   return [
-    told.conditions.map((c) => notice("warn", `${c.type}: ${c.message}`)),
+    answer.conditions.map((c) => notice("warn", `${c.type}: ${c.message}`)),
     h("p", null, h("strong", { "data-moves": n }, n === 0 ? "No replica would move." : `${counted(n, "move")} would be made.`),
-      ` ${told.spot} on spot and ${told.onDemand} on on-demand in all, at ${cost(told.costThen)} and not ${cost(told.costNow)}.`,
-      told.unplaced > 0 && ` ${counted(told.unplaced, "replica has", "replicas have")} no place.`),
-    table("Now and then", ["Member", "Spot now", "then", "On-demand now", "then", "Why"], told.then.map((m) => [
+      ` ${answer.spot} on spot and ${answer.onDemand} on on-demand in all, at ${cost(answer.costThen)} and not ${cost(answer.costNow)}.`,
+      answer.unplaced > 0 && ` ${counted(answer.unplaced, "replica has", "replicas have")} no place.`),
+    table("Now and then", ["Member", "Spot now", "then", "On-demand now", "then", "Why"], answer.then.map((m) => [
       m.name, now.get(m.name)?.spot.wanted ?? 0, m.spot.wanted, now.get(m.name)?.onDemand.wanted ?? 0, m.onDemand.wanted, m.reason])),
-    told.firstMoves.length > 0 && table("Those that would be made at once", ["Member", "Replicas", "On", "Why"],
-      told.firstMoves.map((m) => [m.member, m.by > 0 ? `+${m.by}` : String(m.by).replace("-", "−"), capacity(m.capacity), m.reason])),
+    answer.firstMoves.length > 0 && table("Those that would be made at once", ["Member", "Replicas", "On", "Why"],
+      answer.firstMoves.map((m) => [m.member, m.by > 0 ? `+${m.by}` : String(m.by).replace("-", "−"), capacity(m.capacity), m.reason])),
   ];
 }
 

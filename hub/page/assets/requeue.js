@@ -5,7 +5,7 @@ import { tones, word } from "./words.js";
 
 const final = new Set(["OPERATION_STATE_DONE", "OPERATION_STATE_FAILED", "OPERATION_STATE_SUPERSEDED", "OPERATION_STATE_CANCELLED"]);
 
-// orders by path, so that a row that is drawn anew shows what was ordered in it.
+// orders by path, so that a row that is drawn again shows what was ordered in it.
 const orders = new Map();
 
 // requeueButton orders a reconcile of what where() names, and says beside it how that goes.

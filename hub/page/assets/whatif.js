@@ -13,7 +13,7 @@ export function whatIf(key) {
   const replicas = slider("whatif-replicas", "Replicas", 20, "");
   const strategy = h("select", { id: "whatif-strategy", on: { change: () => ask() } }, h("option", { value: "MOVE_STRATEGY_EVICT" }, "evict"), h("option", { value: "MOVE_STRATEGY_RELEASE" }, "release"));
   const window = h("input", { id: "whatif-window", type: "checkbox", on: { change: () => ask() } });
-  for (const s of [share, floor, replicas]) s.input.addEventListener("input", () => { s.touched = true; s.tell(); ask(); });
+  for (const s of [share, floor, replicas]) s.input.addEventListener("input", () => { s.touched = true; s.show(); ask(); });
 
   const ask = throttled(200, async () => {
     request?.abort();
@@ -24,8 +24,8 @@ export function whatIf(key) {
     if (floor.touched) body.min_on_demand = Number(floor.input.value);
     if (replicas.touched) body.replicas = Number(replicas.input.value);
     try {
-      const told = await call("POST", `${workloadPath(key)}:whatIf`, { body, signal: mine.signal });
-      fill(answer, result(told));
+      const found = await call("POST", `${workloadPath(key)}:whatIf`, { body, signal: mine.signal });
+      fill(answer, result(found));
     } catch (failure) {
       if (!mine.signal.aborted) fill(answer, notice("bad", sentence(failure)));
     }
@@ -52,18 +52,18 @@ export function whatIf(key) {
 export function slider(id, label, max, unit) {
   const input = h("input", { id, type: "range", min: 0, max, step: 1, value: 0 });
   const output = h("output", { for: id });
-  const tell = () => { output.textContent = input.value + unit; input.setAttribute("aria-valuetext", input.value + unit); };
-  tell();
-  return { element: [h("label", { for: id }, label), input, output], input, tell, touched: false,
-    set(value, most) { input.max = most; input.value = value; tell(); } };
+  const show = () => { output.textContent = input.value + unit; input.setAttribute("aria-valuetext", input.value + unit); };
+  show();
+  return { element: [h("label", { for: id }, label), input, output], input, show, touched: false,
+    set(value, most) { input.max = most; input.value = value; show(); } };
 }
 
-function result(told) {
+function result(found) {
   const row = (name, w) => [name, badge(workloadState(w), w.state), `${w.placement.spotActual} of ${w.placement.spotWanted}`,
     `${w.placement.onDemandActual} of ${w.placement.onDemandWanted}`, w.placement.reason];
   return [
-    h("p", null, h("strong", { "data-moves": told.moves }, told.moves === 0 ? "No replica would move." : `${counted(told.moves, "replica")} would move.`)),
-    table("Now and then", ["", "State", "Spot", "On-demand", "Why"], [row("Now", told.now), row("Then", told.then)]),
-    told.firstMoves.length > 0 && moves("Those that would go at once", told.firstMoves),
+    h("p", null, h("strong", { "data-moves": found.moves }, found.moves === 0 ? "No replica would move." : `${counted(found.moves, "replica")} would move.`)),
+    table("Now and then", ["", "State", "Spot", "On-demand", "Why"], [row("Now", found.now), row("Then", found.then)]),
+    found.firstMoves.length > 0 && moves("Those that would go at once", found.firstMoves),
   ];
 }

@@ -18,12 +18,12 @@ export function workloadView(key) {
   const pods = new List({ label: "Pods", columns: podColumns, cells: podCells, nameOf: (pod) => pod.name, empty: "There is no pod." });
   const slots = h("div");
   const why = h("div");
-  const trial = whatIf(key);
+  const hypothesis = whatIf(key);
   const element = h("div", null, h("p", { class: "crumbs" }, h("a", { href: link("member", key.cluster) }, key.cluster), ` / ${key.namespace} / ${key.kind}`),
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, key.name), requeueButton(() => workloadPath(key), key.name)), head,
-    section("Slots", slots), why, section("What if", trial.element), section("Pods", pods.element));
+    section("Slots", slots), why, section("What if", hypothesis.element), section("Pods", pods.element));
 
-  // The watch tells when something has changed; pods and moves are only in the whole answer.
+  // The watch shows when something has changed; pods and moves are only in the whole answer.
   const live = new Live({ path: "v1/workloads:watch", field: "workload", nameOf: nameOfWorkload, changed: () => refresh(),
     query: { cluster: key.cluster, namespace: key.namespace, filter: `workload.name == ${JSON.stringify(key.name)} && workload.kind == ${JSON.stringify(key.kind)}` } }).start();
   const ask = (signal) => whole(workloadPath(key), signal);
@@ -42,12 +42,12 @@ export function workloadView(key) {
     fill(slots, squares(w));
     fill(why, explanation(w));
     pods.show(w.pods);
-    if (!shown) trial.begin(w);
+    if (!shown) hypothesis.begin(w);
     shown = w;
   }
 
   fill(head, h("p", { class: "muted" }, "Loading…"));
-  return { element, title: key.name, close() { live.stop(); poll.stop(); pods.close(); refresh.stop(); trial.close(); } };
+  return { element, title: key.name, close() { live.stop(); poll.stop(); pods.close(); refresh.stop(); hypothesis.close(); } };
 }
 
 // whole is a workload with its pods, which come in pages. partial: there are more pods.
@@ -88,9 +88,9 @@ function squares(w) {
   return [
     h("ol", { class: "slots", "aria-label": "Slots" }, held.slice(0, mostSquares).map((pod) => {
       const misplaced = pod.capacityTypeActual !== pod.capacityTypeWanted;
-      const told = `Slot ${pod.slot}: ${pod.name}, ${capacity(pod.capacityTypeActual)}${misplaced ? `, belongs on ${capacity(pod.capacityTypeWanted)}` : ""}${pod.ready ? "" : ", not ready"}`;
-      return h("li", { class: `slot ${capacity(pod.capacityTypeActual)} ${misplaced ? "misplaced" : ""} ${pod.ready ? "" : "unready"}`, title: told, "data-slot": pod.slot },
-        h("span", { "aria-hidden": "true" }, { spot: "S", "on-demand": "D" }[capacity(pod.capacityTypeActual)] ?? "?"), h("span", { class: "hidden" }, told));
+      const text = `Slot ${pod.slot}: ${pod.name}, ${capacity(pod.capacityTypeActual)}${misplaced ? `, belongs on ${capacity(pod.capacityTypeWanted)}` : ""}${pod.ready ? "" : ", not ready"}`;
+      return h("li", { class: `slot ${capacity(pod.capacityTypeActual)} ${misplaced ? "misplaced" : ""} ${pod.ready ? "" : "unready"}`, title: text, "data-slot": pod.slot },
+        h("span", { "aria-hidden": "true" }, { spot: "S", "on-demand": "D" }[capacity(pod.capacityTypeActual)] ?? "?"), h("span", { class: "hidden" }, text));
     })),
     h("p", { class: "muted small" }, "S: on spot, D: on on-demand; dashed: not ready; marked corner: belongs on the other.",
       held.length > mostSquares && ` ${counted(held.length - mostSquares, "more slot")}.`, others > 0 && ` ${counted(others, "pod holds", "pods hold")} no slot.`),

@@ -38,7 +38,7 @@ const (
 	EventType_EVENT_TYPE_INTERRUPTION EventType = 4
 	// The state of the member is another.
 	EventType_EVENT_TYPE_CLUSTER_STATE EventType = 5
-	// Somebody ordered one reconcile or many.
+	// A person requeued one object or many.
 	EventType_EVENT_TYPE_REQUEUE EventType = 6
 )
 

@@ -914,7 +914,7 @@ type RequeueMatchingRequest struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Those for which this CEL expression is true, as in ListObjects; true is all of them.
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Tells what matches, and orders nothing.
+	// Returns what matches, and orders nothing.
 	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// How many keys of a member are ordered in a second: 1 to 1000; 0 means 50.
 	PerSecond int32 `protobuf:"varint,6,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`

@@ -78,7 +78,7 @@ func TestBadInputLosesNothingThatServes(t *testing.T) {
 			if strings.HasPrefix(name, "no consent") {
 				for member := range kept {
 					if _, ours := it.sets[member]; ours {
-						t.Errorf("%s is told what to have", member)
+						t.Errorf("%s gets what to have", member)
 					}
 				}
 			}

@@ -25,7 +25,7 @@ import (
 
 const enabled = "plimsoll.dev/enabled"
 
-// bench is a controller over a hub cluster and members that are fakes. A member does at once what it is told.
+// bench is a controller over a hub cluster and members that are fakes. A member does at once what it is asked.
 type bench struct {
 	*testing.T
 	*Controller

@@ -13,8 +13,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
 
-// told makes a round about a toy, and returns the Events that come of it.
-func told(t *testing.T, y *toy) []string {
+// eventsOf makes a round about a toy, and returns the Events that come of it.
+func eventsOf(t *testing.T, y *toy) []string {
 	t.Helper()
 	counted, err := newMetrics(nil)
 	if err != nil {
@@ -52,37 +52,37 @@ func oneOf(t *testing.T, all []string, want ...string) {
 
 func TestEventsTellOfMembersThatAreLostBackAndGone(t *testing.T) {
 	y := newToy(t, seventy(12, 3))
-	if all := told(t, y); len(all) == 0 || !strings.HasPrefix(all[0], "Normal Moved a: +") {
+	if all := eventsOf(t, y); len(all) == 0 || !strings.HasPrefix(all[0], "Normal Moved a: +") {
 		t.Errorf("%q", all)
 	}
 	y.settle(0)
 	y.members[2].Reachable, y.members[2].Since = false, y.now
-	if all := told(t, y); len(all) > 0 {
+	if all := eventsOf(t, y); len(all) > 0 {
 		t.Errorf("within the grace: %q", all)
 	}
 	y.now = y.now.Add(2 * time.Minute)
-	oneOf(t, told(t, y), "Warning MemberLost", "c: ", "other members replace its replicas")
-	for _, event := range told(t, y) {
+	oneOf(t, eventsOf(t, y), "Warning MemberLost", "c: ", "other members replace its replicas")
+	for _, event := range eventsOf(t, y) {
 		if strings.Contains(event, "MemberLost") {
 			t.Errorf("it is said again: %q", event)
 		}
 	}
 	y.members[2].Reachable = true
-	oneOf(t, told(t, y), "Normal MemberBack", "c ")
+	oneOf(t, eventsOf(t, y), "Normal MemberBack", "c ")
 	y.settle(12)
 	y.members = y.members[:2] // it is unregistered
-	oneOf(t, told(t, y), "Warning LeftBehind", "c is no longer a member", "it keeps 4 replicas")
+	oneOf(t, eventsOf(t, y), "Warning LeftBehind", "c is no longer a member", "it keeps 4 replicas")
 }
 
 // client-go takes Events about one version of an object with one reason for one that repeats: what the second says is lost.
 func TestOneEventSaysWhatHappenedInAllMembers(t *testing.T) {
 	y := newToy(t, seventy(12, 3))
-	oneOf(t, told(t, y), "Normal Moved", "a: +", "b: +", "c: +")
+	oneOf(t, eventsOf(t, y), "Normal Moved", "a: +", "b: +", "c: +")
 	y.settle(0)
 	for i := range 2 {
 		y.members[i].Reachable, y.members[i].Since = false, y.now.Add(-time.Hour)
 	}
-	oneOf(t, told(t, y), "Warning MemberLost", "a: ", "b: ")
+	oneOf(t, eventsOf(t, y), "Warning MemberLost", "a: ", "b: ")
 }
 
 func TestPlacementsAreCountedByTheStateOfTheirMembers(t *testing.T) {

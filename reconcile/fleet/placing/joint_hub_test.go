@@ -79,7 +79,7 @@ func (h *jointHub) look() *item {
 		}
 		known := h.controller.of(string(h.object.UID), m.name)
 		known.facts = facts{asked: h.now, exists: true}
-		known.tell(s, fleet.DefaultGrace, h.now)
+		known.update(s, fleet.DefaultGrace, h.now)
 		it.sights = append(it.sights, s)
 	}
 	return it

@@ -244,11 +244,11 @@ var jointTimes = shortage.Settings{FirstProbe: 30 * time.Second, MostBetween: 4 
 // jointShape is that of all pods.
 var jointShape capacity.Requirements
 
-// dry tells since when a type has no room, as far as spot placement knows.
+// dry returns since when a type has no room, as far as spot placement knows.
 func (m *jointMember) dry(c capacity.Type) time.Time { return m.droughts.Since(c, jointShape) }
 
-// tell tells of a pod what shortages follow from.
-func (m *jointMember) tell(p *jointPod) {
+// observe takes in what shortages follow from.
+func (m *jointMember) observe(p *jointPod) {
 	if !p.Alive() {
 		m.droughts.Gone(p.UID)
 		return
@@ -263,7 +263,7 @@ func (m *jointMember) tell(p *jointPod) {
 // probe judges what pods and probes show, and does what is to be done about the probes.
 func (m *jointMember) probe() {
 	for _, p := range m.sorted() {
-		m.tell(p)
+		m.observe(p)
 	}
 	for _, p := range m.probed() {
 		m.droughts.Of(p.Capacity).ObserveProbe(*p, *m.now)

@@ -24,7 +24,7 @@ type memory struct {
 
 type memberMemory struct {
 	facts     facts
-	told      bool // something was said of the member before
+	known     bool // something was said of the member before
 	seen      bool // its workload was seen before
 	lostSight time.Time
 	refusal   refusal
@@ -122,7 +122,7 @@ func (c *Controller) look(it *item, members []Member, now time.Time) {
 			continue
 		}
 		c.mu.Lock()
-		c.of(string(it.object.UID), s.member.Name).tell(s, grace, now)
+		c.of(string(it.object.UID), s.member.Name).update(s, grace, now)
 		c.mu.Unlock()
 		it.sights = append(it.sights, s)
 	}
@@ -162,15 +162,15 @@ func (c *Controller) waits(it *item, now time.Time) bool {
 	return now.Sub(begun) < warmTime && !it.warm()
 }
 
-// tell brings the memory of a member up to date, and says what it knows.
-func (m *memberMemory) tell(s *sight, grace time.Duration, now time.Time) {
-	if !m.told && s.set != nil && s.last.State == v1alpha1.MemberOut { // another process knew why: it is asked before it counts again
+// update brings the memory of a member up to date, and says what it knows.
+func (m *memberMemory) update(s *sight, grace time.Duration, now time.Time) {
+	if !m.known && s.set != nil && s.last.State == v1alpha1.MemberOut { // another process knew why: it is asked before it counts again
 		m.refusal = refusal{why: s.last.Reason, since: now, times: 1, forbidden: true}
 	}
-	if !m.told && s.last != nil {
+	if !m.known && s.last != nil {
 		m.spot = historyOf(s.last.SpotHeld)
 	}
-	m.told = true
+	m.known = true
 	switch {
 	case s.known:
 		m.lostSight = time.Time{}
@@ -207,7 +207,7 @@ func historyOf(h v1alpha1.Held) fleet.History {
 	return fleet.Resume(since, time.Duration(h.Seconds)*time.Second)
 }
 
-// steady is what was said before, if what is to be said is the same but for how exactly clocks tell the time: a status that is read
+// steady is what was said before, if what is to be said is the same but for how exact clocks are: a status that is read
 // again has whole seconds, and the least drift would have it written again.
 func steady(before, now v1alpha1.Held) v1alpha1.Held {
 	if before.Since != nil && now.Since != nil && before.Since.Sub(now.Since.Time).Abs() <= 2*time.Second {

@@ -37,14 +37,14 @@ type sight struct {
 // facts are what was asked of a member itself.
 type facts struct {
 	asked    time.Time // zero: it was not asked yet
-	problem  string    // why it does not tell; empty: it does
+	problem  string    // why that is not known; empty: it is
 	exists   bool
 	disabled string // why the workload does not take part: its labels; empty: they are there
 	scaler   string // what else scales it there; empty: nothing does
 	selector string // of its pods
 }
 
-// dryness remembers that spot had no room for a workload's pods where none of them is any more that could tell.
+// dryness remembers that spot had no room for a workload's pods where none of them is left that could show it.
 type dryness struct {
 	since, last time.Time
 	ready       int // that many were ready in spite of it; more say that there is room

@@ -63,9 +63,9 @@ func TestOrdinalsAreCountedAsTheyGo(t *testing.T) {
 func TestOnlyLostNodesShortenTheLifeOfSpot(t *testing.T) {
 	for lost, want := range []time.Duration{fleet.FirstLife + 5*time.Hour, fleet.FirstLife} {
 		m, s := &memberMemory{}, &sight{member: &Member{Name: "a", Reachable: true}, known: true, view: spot.FleetView{Replicas: 3, Spot: spot.FleetCount{Ready: 3}}}
-		m.tell(s, time.Minute, epoch)
+		m.update(s, time.Minute, epoch)
 		s.view.Spot = spot.FleetCount{Ready: 2, Leaving: 1, Lost: lost}
-		m.tell(s, time.Minute, epoch.Add(5*time.Hour))
+		m.update(s, time.Minute, epoch.Add(5*time.Hour))
 		if s.life != want {
 			t.Errorf("one leaves, %d of them with its node: life is %s, want %s", lost, s.life, want)
 		}

@@ -164,9 +164,9 @@ func TestClocksThatDriftDoNotChangeHowLongSpotHasHeld(t *testing.T) {
 	set := v1alpha1.Counts{Set: 2}
 	last := &v1alpha1.MemberStatus{Name: "a", State: v1alpha1.MemberPlaced, Spot: set, SpotHeld: v1alpha1.Held{Since: &metav1.Time{Time: epoch}}}
 	for drift, want := range map[time.Duration]time.Time{-time.Millisecond: epoch, time.Millisecond: epoch, time.Minute: epoch.Add(time.Minute)} {
-		m := &memberMemory{told: true, spot: fleet.Resume(epoch.Add(drift), 0)}
+		m := &memberMemory{known: true, spot: fleet.Resume(epoch.Add(drift), 0)}
 		s := &sight{member: &Member{Name: "a", Reachable: true}, known: true, last: last, view: spot.FleetView{Spot: spot.FleetCount{Ready: 2}}}
-		m.tell(s, time.Minute, epoch.Add(time.Hour))
+		m.update(s, time.Minute, epoch.Add(time.Hour))
 		if s.held.Since == nil || !s.held.Since.Time.Equal(want) {
 			t.Errorf("a drift of %s: %+v, want %s", drift, s.held, want)
 		}

@@ -28,7 +28,7 @@ import (
 
 const enabled = "plimsoll.dev/enabled"
 
-// fleet is a few members whose Deployments do what they are told. It stands for spot placement as well.
+// fleet is a few members whose Deployments do what they are asked. It stands for spot placement as well.
 type fleet struct {
 	mu    sync.Mutex
 	views map[string]spot.FleetView

@@ -12,7 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// keptMoves is how many moves the status tells of.
+// keptMoves is how many moves the status lists.
 const keptMoves = 10
 
 // status is what the FleetPlacement says of itself after a round.
@@ -49,7 +49,7 @@ func add(to, c *v1alpha1.Counts) {
 	to.Wanted, to.Set, to.Running, to.Ready = to.Wanted+c.Wanted, to.Set+c.Set, to.Running+c.Running, to.Ready+c.Ready
 }
 
-// selector of the pods: that of the first member that told it. One that was told before stays while none tells.
+// selector of the pods: that of the first member that shows it. An earlier one stays while none does.
 func (it *item) selector() string {
 	for _, s := range it.sights {
 		if s.facts.selector != "" {
@@ -114,7 +114,7 @@ func atRest(c *v1alpha1.Counts) bool {
 	return c.Wanted == c.Set && c.Set == c.Running && c.Running == c.Ready
 }
 
-// moves are the changes of what members are told to have.
+// moves are the changes of what members are to have.
 func moves(before, now []v1alpha1.MemberStatus, at time.Time) (all []v1alpha1.Move) {
 	was := map[string]*v1alpha1.MemberStatus{}
 	for i := range before {

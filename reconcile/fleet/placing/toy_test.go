@@ -14,7 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// toy is a fleet whose members do what they are told: what was decided starts in one step, and is ready in the next.
+// toy is a fleet whose members do what they are asked: what was decided starts in one step, and is ready in the next.
 type toy struct {
 	t       *testing.T
 	now     time.Time

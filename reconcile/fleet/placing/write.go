@@ -76,7 +76,7 @@ func (c *Controller) release(ctx context.Context, it *item) error {
 	return client.IgnoreNotFound(c.options.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// share tells spot placement what is wanted of each member: what was decided in this round or, where nothing was, what the
+// share hands to spot placement what is wanted of each member: what was decided in this round or, where nothing was, what the
 // status says.
 func (c *Controller) share(items []*item) {
 	splits := map[string]map[policy.WorkloadKey]policy.FleetSplit{}

@@ -27,8 +27,8 @@ func (a *ages) look(w *World) {
 	}
 }
 
-// tell puts the ages in place of what was seen of the zones that run replicas.
-func (a *ages) tell(w *World, f *fleet.Fleet) {
+// fill puts the ages in place of what was seen of the zones that run replicas.
+func (a *ages) fill(w *World, f *fleet.Fleet) {
 	regions := map[string]time.Duration{}
 	for z := range f.Members {
 		m := &f.Members[z]

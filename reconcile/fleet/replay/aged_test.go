@@ -18,7 +18,7 @@ func TestTheAgesOfZonesComeFromThePast(t *testing.T) {
 		known.look(w)
 	}
 	f := &fleet.Fleet{Members: []fleet.Member{{Domain: "r"}, {Domain: "r"}}, Domains: []fleet.Domain{{Name: "r"}}}
-	known.tell(w, f)
+	known.fill(w, f)
 	if a, b, r := f.Members[0].Spot.Life, f.Members[1].Spot.Life, f.Domains[0].Life; a != fleet.FirstLife+seconds(600) || b != fleet.FirstLife+seconds(900) || r != a {
 		t.Errorf("a has held for %s, b for %s, and their region for %s", a, b, r)
 	}

@@ -6,7 +6,7 @@
 //     those on a disk;
 //   - generate.go: synthetic traces by a seed, in the form of recorded ones;
 //   - world.go, world_time.go: the simulated fleet, in which policies start and stop instances;
-//   - ours.go, observed.go: fleet.Plan, and what it is told;
+//   - ours.go, observed.go: fleet.Plan, and what it observes;
 //   - aged.go: the same with knowledge that a hub cannot have; foretold.go and signs.go: what nearly all knowledge but that of the
 //     future would come to;
 //   - spothedge.go, single.go: the policies of others;
@@ -14,7 +14,7 @@
 //   - table.go: the policies, and the table;
 //   - curve.go: ready replicas and cost over time.
 //
-// What a policy is told: the result of its own instances (a node or none, ready, notice). Nobody sees the capacity itself.
+// What a policy sees: the result of its own instances (a node or none, ready, notice). Nobody sees the capacity itself.
 //
 // The command line and the command in test/replay use it. It does not draw: what draws is large.
 package replay

@@ -30,7 +30,7 @@ type seen struct {
 	lastLoss time.Time
 }
 
-// observer turns what happens to instances into what fleet.Plan is told.
+// observer turns what happens to instances into what fleet.Plan observes.
 type observer struct {
 	zones   []seen
 	regions map[string]*fleet.History

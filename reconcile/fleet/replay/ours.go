@@ -26,7 +26,7 @@ func (o *ours) Act(w *World) int64 {
 	f := o.observer.fleet(w)
 	if o.ages != nil {
 		o.ages.look(w)
-		o.ages.tell(w, f)
+		o.ages.fill(w, f)
 	}
 	result := fleet.Plan(f, o.placement(w), at(w.Now))
 	for _, m := range result.Moves {

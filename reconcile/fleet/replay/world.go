@@ -39,7 +39,7 @@ type Instance struct {
 	ends    int64 // when a leaving one is gone
 }
 
-// Event is what a policy is told.
+// Event is what a policy sees.
 type Event struct {
 	Kind Kind
 	Zone int
@@ -180,6 +180,6 @@ func (w *World) remove(gone *Instance) {
 	w.Instances = slices.DeleteFunc(w.Instances, func(i *Instance) bool { return i == gone })
 }
 
-func (w *World) tell(k Kind, i *Instance) {
+func (w *World) announce(k Kind, i *Instance) {
 	w.Events = append(w.Events, Event{Kind: k, Zone: i.Zone, Spot: i.Spot, Took: w.Now - i.Asked})
 }

@@ -66,7 +66,7 @@ func (w *World) setCapacity(zone, capacity int) {
 			w.counted.Evictions++
 		}
 		last.State, last.ends = Leaving, w.Now+w.Notice
-		w.tell(Noticed, last)
+		w.announce(Noticed, last)
 	}
 }
 
@@ -78,17 +78,17 @@ func (w *World) Settle() {
 		if i.State == Waiting && w.Now >= i.Asked+w.Refusal {
 			if i.refused {
 				w.counted.Refusals++
-				w.tell(Refused, i)
+				w.announce(Refused, i)
 				gone = true
 			} else {
 				w.counted.Starts++
 				i.State = Starting
-				w.tell(Granted, i)
+				w.announce(Granted, i)
 			}
 		}
 		if i.State == Starting && w.Now >= i.Asked+w.Start {
 			i.State, i.serves = Ready, true
-			w.tell(Served, i)
+			w.announce(Served, i)
 		}
 		if gone || (i.State == Leaving && w.Now >= i.ends) {
 			w.remove(i)

@@ -49,7 +49,7 @@ func (s *Scope) AtOnce() int {
 	return atOnce
 }
 
-// notifier is the part of a request's recorder that tells of repairs.
+// notifier is the part of a request's recorder that reports repairs.
 type notifier interface {
 	Normal(reason, format string, args ...any)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// How long an object waits until it looks at an unmet dependency again, should nothing tell earlier: what is in the fleet
+	// How long an object waits until it looks at an unmet dependency again, should no event come earlier: what is in the fleet
 	// is watched besides, what is outside is not.
 	retryInside  = 5 * time.Second
 	retryOutside = 30 * time.Second

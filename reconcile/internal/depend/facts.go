@@ -141,7 +141,7 @@ func observe(ctx context.Context, r client.Reader, d Dependency) facts {
 	return f
 }
 
-// problemOf says in words of ours why a member did not tell. What a server says may quote what it was sent.
+// problemOf says in words of ours why a member did not answer that. What a server says may quote what it was sent.
 func problemOf(err error, gvk schema.GroupVersionKind) string {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -184,7 +184,7 @@ func (ds *Index) dependentOf(n *Needs) *dependent {
 	return one
 }
 
-// factsFor returns what is known about a dependency's target: what its watch keeps, else what a look at the member tells.
+// factsFor returns what is known about a dependency's target: what its watch keeps, else what a look at the member shows.
 func (ds *Index) factsFor(ctx context.Context, d Dependency) facts {
 	t := d.target()
 	ds.mu.Lock()

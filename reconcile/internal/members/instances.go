@@ -24,7 +24,7 @@ type Instance struct {
 	Context context.Context
 }
 
-// Seen notes that a member is there. Whoever listens is told also when it was known, as another kind may have come.
+// Seen notes that a member is there. Whoever listens is notified also when it was known, as another kind may have come.
 func (s *Instances) Seen(ctx context.Context, name string, cl cluster.Cluster) {
 	s.mu.Lock()
 	if now := s.current[name]; (now == nil || now.Cluster != cl) && ctx.Err() == nil {
@@ -36,7 +36,7 @@ func (s *Instances) Seen(ctx context.Context, name string, cl cluster.Cluster) {
 		context.AfterFunc(ctx, func() { s.left(name, fresh) })
 	}
 	s.mu.Unlock()
-	s.tell(name)
+	s.notify(name)
 }
 
 func (s *Instances) left(name string, was *Instance) {
@@ -47,7 +47,7 @@ func (s *Instances) left(name string, was *Instance) {
 	}
 	s.mu.Unlock()
 	if is {
-		s.tell(name)
+		s.notify(name)
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Instances) Listen(f func(member string)) (forget func()) {
 	}
 }
 
-func (s *Instances) tell(name string) {
+func (s *Instances) notify(name string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.watcher))
 	s.mu.Unlock()

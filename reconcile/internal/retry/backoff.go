@@ -17,11 +17,11 @@ type Pace struct {
 	Stalled     time.Duration // after a terminal error; 0: never
 }
 
-// Usual is the pace of a controller that was told nothing else.
+// Usual is the pace of a controller that sets none.
 var Usual = Pace{First: First, Most: Most}
 
 // Backoff is the time to wait after the n-th failure in a row (n from 1): 1 s, 2 s, 4 s … 5 min, give or take a tenth,
-// unless the controller was told otherwise. random is in [0, 1).
+// unless the controller sets another. random is in [0, 1).
 func (p Pace) Backoff(n uint32, random float64) time.Duration {
 	d := p.First
 	for i := uint32(1); i < n && d < p.Most; i++ {

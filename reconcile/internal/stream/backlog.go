@@ -9,7 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
-// A backlog is what a reader has not been told yet about the objects of one member: for each object at most one entry, from
+// A backlog is what a reader has not got yet about the objects of one member: for each object at most one entry, from
 // the state that the reader knows to the newest one. Not safe for concurrent use.
 type backlog[T client.Object] struct {
 	member   string
@@ -66,7 +66,7 @@ func (b *backlog[T]) clear() {
 	b.resynced = false
 }
 
-// next takes the first entry. Nothing is to be told of an object that is again as the reader knows it.
+// next takes the first entry. Nothing is sent about an object that is again as the reader knows it.
 func (b *backlog[T]) next() []Change[T] {
 	element := b.line.Front()
 	if element == nil {
@@ -80,13 +80,13 @@ func (b *backlog[T]) next() []Change[T] {
 		return []Change[T]{v}
 	case *gap[T]:
 		delete(b.gaps, changedKey(v.before, v.now))
-		return b.tell(v)
+		return b.overGap(v)
 	}
 	return nil
 }
 
-// tell says how to get over a gap. An object that was replaced under its name is another one.
-func (b *backlog[T]) tell(g *gap[T]) []Change[T] {
+// overGap says how to get over a gap. An object that was replaced under its name is another one.
+func (b *backlog[T]) overGap(g *gap[T]) []Change[T] {
 	change := func(t ChangeType, obj T) Change[T] { return Change[T]{Type: t, Member: b.member, Object: obj} }
 	switch {
 	case object.IsNil(g.before):

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reader is what somebody knows who was told changes.
+// reader is what a reader of changes knows.
 type reader struct {
 	known   map[string]string // version by name
 	behind  bool              // a state was skipped and Resynced has not come
@@ -104,7 +104,7 @@ func TestASlowReaderIsToldTheNewestStateAndNothingPilesUp(t *testing.T) {
 					t.Fatalf("the reader knows %v, and there is %v", r.known, want)
 				}
 				if r.behind {
-					t.Fatal("states were skipped, and the reader was not told")
+					t.Fatal("states were skipped, and the reader was not notified")
 				}
 				if skipped == 0 && r.resyncs > 0 {
 					t.Fatal("resynced without having fallen behind")

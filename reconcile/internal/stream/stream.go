@@ -26,11 +26,11 @@ const (
 	ChangeUpdated
 	// ChangeDeleted: Object is the last state that the reader knows of an object that is gone.
 	ChangeDeleted
-	// ChangeSynced: everything that was in the member's cache when the reader came to it has been told. Once for each time
+	// ChangeSynced: everything that was in the member's cache when the reader came to it has been sent. Once for each time
 	// that a member is followed.
 	ChangeSynced
 	// ChangeResynced: the reader was slower than the changes, and some states were skipped. What was skipped until this was
-	// queued has been told by now, in its newest state.
+	// queued has been sent by now, in its newest state.
 	ChangeResynced
 	// ChangeDisengaged: the member or the kind is no longer followed, for Err. What the reader knows of the member is void.
 	ChangeDisengaged
@@ -258,7 +258,7 @@ func (s *stream[T]) add(member string, add func(*backlog[T])) {
 	s.wake.Signal()
 }
 
-// take returns what the reader is to be told next, at most about one object. last: there will be no more.
+// take returns what the reader is to get next, at most about one object. last: there will be no more.
 func (s *stream[T]) take() (some []Change[T], last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

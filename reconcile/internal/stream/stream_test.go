@@ -19,6 +19,6 @@ func TestAStreamDropsWhatASourceThatIsOverDelivers(t *testing.T) {
 	s.sources["a"].handler().OnAdd(version("5"), true)
 	old.handler().OnUpdate(version("1"), version("2")) // was under way when it was removed
 	if some, _ := s.take(); len(some) != 1 || some[0].Object.ResourceVersion != "5" {
-		t.Errorf("the reader is told %+v, and the newest is 5", some)
+		t.Errorf("the reader gets %+v, and the newest is 5", some)
 	}
 }

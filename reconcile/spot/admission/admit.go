@@ -14,7 +14,7 @@ import (
 
 // Incoming is what an admission request shows of a pod that is being created, as far as placement looks at it.
 type Incoming struct {
-	// Labels and Annotations hold at least what [Patcher.Reads] tells; MoreLabels and MoreAnnotations say that the pod has others,
+	// Labels and Annotations hold at least what [Patcher.Reads] names; MoreLabels and MoreAnnotations say that the pod has others,
 	// too. NodeSelector is whole.
 	Labels, Annotations, NodeSelector map[string]string
 	MoreLabels, MoreAnnotations       bool

@@ -1,4 +1,4 @@
-// Package capacity says what capacity types are, how nodes and pods tell theirs, how pods are sent to one, and what pods ask of
+// Package capacity says what capacity types are, how nodes and pods show theirs, how pods are sent to one, and what pods ask of
 // nodes beside it. It is pure: it calls no API and asks for no time.
 //
 //   - labels.go: capacity types, and what node labels, selectors and affinities say about them ([Type], [Labels]);

@@ -56,7 +56,7 @@ var knownLabels = []NodeLabel{
 	{Key: "kubernetes.azure.com/scalesetpriority", Spot: []string{"spot"}, OnDemand: []string{"regular"}, Family: "kubernetes.azure.com/agentpool", provider: "aks", tainted: true},
 }
 
-// Labels are the node labels that tell the capacity type. The first is the one that pods are steered with where
+// Labels are the node labels that show the capacity type. The first is the one that pods are steered with where
 // nothing is known about a member's nodes; see [Steering]. It is read-only after [NewLabels] and safe for concurrent use.
 type Labels struct {
 	NodeLabels []NodeLabel

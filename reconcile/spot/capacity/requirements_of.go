@@ -177,7 +177,7 @@ func (r *reader) podConstraints() {
 	}
 	for _, spread := range r.spec.TopologySpreadConstraints {
 		if spread.WhenUnsatisfiable == corev1.DoNotSchedule {
-			// Admission sets this policy, so that it would tell pods from their template.
+			// Admission sets this policy, so that it would distinguish pods from their template.
 			if InclusionPolicy(spread.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore {
 				spread.NodeAffinityPolicy = nil
 				if r.name == "" {

@@ -171,7 +171,7 @@ func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
 	}
 }
 
-// The pool is the template's own demand, although it tells that the node is on-demand where the label of spot is missing.
+// The pool is the template's own demand, although it shows that the node is on-demand where the label of spot is missing.
 func TestANodePoolThatATemplateAsksForIsAConstraint(t *testing.T) {
 	spec := corev1.PodSpec{NodeSelector: map[string]string{labelGKEPool: "large"}}
 	if diff := cmp.Diff([]string{"select:" + labelGKEPool + "=large"}, capacity.RequirementsOf(&spec, "shop", "", spottest.MustLabels(t)).Constraints); diff != "" {

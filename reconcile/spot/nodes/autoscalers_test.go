@@ -235,13 +235,13 @@ func TestSignsAreReadOnceForAllPodsOfANamespaceAndAgainWhenTheyAreOld(t *testing
 			t.Errorf("%d lists: what is refused is not asked for again so soon", n)
 		}
 		if !strings.Contains(d.signs.Problems(), kindNodeClaims) {
-			t.Errorf("it is not told: %q", d.signs.Problems())
+			t.Errorf("it is not reported: %q", d.signs.Problems())
 		}
 		server.refuses = nil
 		time.Sleep(signRefused)
 		ask()
 		if problems := d.signs.Problems(); problems != "" {
-			t.Errorf("the right was granted, and %q is told", problems)
+			t.Errorf("the right was granted, and %q is reported", problems)
 		}
 	})
 }

@@ -20,7 +20,7 @@ type Census struct {
 	pools  []capacity.LabelUse // by label: which values nodes can have that do not exist yet; nil: nobody says
 
 	steerBy func() string            // what the member's registration names to steer by; nil: nothing
-	changed func(*capacity.Steering) // told of every new steering that differs, with mu held
+	changed func(*capacity.Steering) // called for every new steering that differs, with mu held
 }
 
 // labelCount counts nodes by one label.

@@ -188,14 +188,14 @@ func (in *Interruptions) first(matches func(*Sign) bool) *Sign {
 	return nil
 }
 
-// Keep copies what is read of a node beside its labels, into the object that is cached: what tells that it is about to go or how it
+// Keep copies what is read of a node beside its labels, into the object that is cached: what shows that it is about to go or how it
 // starts, and nothing that beats.
 func (in *Interruptions) Keep(src, dst *corev1.Node) {
 	in.keepSigns(src, dst)
 	keepStart(src, dst)
 }
 
-// keepSigns copies what tells that a node is about to go: of a node that stays, nothing.
+// keepSigns copies what shows that a node is about to go: of a node that stays, nothing.
 func (in *Interruptions) keepSigns(src, dst *corev1.Node) {
 	dst.Spec.Taints, dst.Status.Conditions = nil, nil // of another declaration of the kind
 	for i := range src.Spec.Taints {

@@ -48,7 +48,7 @@ func TestNoticesOfEveryProviderInterruptANode(t *testing.T) {
 		"GKE":                          {taintedNode(corev1.Taint{Key: "cloud.google.com/impending-node-termination"}), "taint cloud.google.com/impending-node-termination"},
 		"Azure's cloud provider":       {taintedNode(corev1.Taint{Key: "cloudprovider.azure.microsoft.com/draining", Value: "spot-eviction"}), "taint cloudprovider.azure.microsoft.com/draining"},
 		"AKS":                          {conditionedNode(corev1.NodeCondition{Type: "PreemptScheduled", Status: "True"}), "condition PreemptScheduled=True"},
-		"AKS, told by the reason": {
+		"AKS, known by the reason": {
 			conditionedNode(corev1.NodeCondition{Type: "VMEventScheduled", Status: "True", Reason: "PreemptScheduled"}), "condition VMEventScheduled=True"},
 		"AKS, nothing scheduled":         {conditionedNode(corev1.NodeCondition{Type: "PreemptScheduled", Status: "False"}), ""},
 		"AKS freeze":                     {conditionedNode(corev1.NodeCondition{Type: "VMEventScheduled", Status: "True", Reason: "FreezeScheduled"}), ""},

@@ -72,7 +72,7 @@ func nodeName(t *rapid.T) string { return fmt.Sprint("node-", rapid.IntRange(0, 
 func drawPod(t *rapid.T, version int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName(t), Namespace: "shop", ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{},
 		Labels: map[string]string{spottest.DefaultKeys.Slot(): fmt.Sprint(rapid.IntRange(0, 6).Draw(t, "slot"))}}}
-	pod.UID = types.UID(fmt.Sprint(pod.Name, "-", rapid.IntRange(0, 1).Draw(t, "made anew")))
+	pod.UID = types.UID(fmt.Sprint(pod.Name, "-", rapid.IntRange(0, 1).Draw(t, "made again")))
 	switch rapid.IntRange(0, 3).Draw(t, "state") {
 	case 0:
 		pod.Status.NominatedNodeName = "node-0"

@@ -31,7 +31,7 @@ func isStartTaint(t *corev1.Taint) bool {
 		strings.HasPrefix(t.Key, "startup-taint.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(t.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
 }
 
-// keepStart copies what tells of a node's start: its readiness, without its beat, and start taints. It comes after
+// keepStart copies what shows a node's start: its readiness, without its beat, and start taints. It comes after
 // [Interruptions.keepSigns], which may have copied one of them.
 func keepStart(src, dst *corev1.Node) {
 	for i := range src.Spec.Taints {

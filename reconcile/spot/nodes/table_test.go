@@ -28,7 +28,7 @@ func TestTheNodeTableKnowsWhichNodesGoAndWhichHaveGone(t *testing.T) {
 	first := table.InterruptionOf("n")
 	table.Set(interrupted, &known, start.Add(time.Minute))
 	if first == nil || table.InterruptionOf("n") != first {
-		t.Errorf("an interruption that stands is told anew: %+v, then %+v", first, table.InterruptionOf("n"))
+		t.Errorf("an interruption that stands is reported again: %+v, then %+v", first, table.InterruptionOf("n"))
 	}
 	table.Set(node(), &known, start)
 	if interruption := table.InterruptionOf("n"); interruption != nil {

@@ -74,7 +74,7 @@ func (pl *planner) assign(o *ownerPods) {
 	}
 }
 
-// excessOf tells of each alive pod of an owner whether it goes by this plan, or is too many of its type beside those, in the
+// excessOf returns for each alive pod of an owner whether it goes by this plan, or is too many of its type beside those, in the
 // order in which they would be moved. n is how many replicas there are to be.
 func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 	excess := make([]bool, len(o.alive))

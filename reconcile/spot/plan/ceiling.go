@@ -82,7 +82,7 @@ func NewCeiling(limits CeilingLimits) *Ceiling {
 	return &Ceiling{limits: limits, movers: map[MoveKey]*mover{}}
 }
 
-// Grant takes in how many replicas of a workload are on the move, as its last plan says, and tells how many of those that it
+// Grant takes in how many replicas of a workload are on the move, as its last plan says, and returns how many of those that it
 // wants to move may start now. They count as moving from then on. It is asked after every plan, also when nothing is wanted.
 func (c *Ceiling) Grant(key MoveKey, moving, want int, now time.Time) Grant {
 	c.mu.Lock()

@@ -40,7 +40,7 @@ func (c Contradiction) Of(mix policy.Mix, replicas int) Contradiction {
 	return c
 }
 
-// Message is what people are told.
+// Message is the text for people.
 func (c Contradiction) Message() string {
 	const matches = " matches the template's own nodeSelector or node affinity"
 	switch c {
@@ -100,8 +100,8 @@ func ContradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labe
 	return ContradictionNone
 }
 
-// tellContradiction finds the contradiction that concerns the workload, if there is one.
-func (pl *planner) tellContradiction() {
+// noteContradiction finds the contradiction that concerns the workload, if there is one.
+func (pl *planner) noteContradiction() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		if found := o.Contradiction.Of(pl.mix, o.Replicas); found != ContradictionNone {

@@ -24,7 +24,7 @@ func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
 			t.Errorf("%q: %s, %d evictions, waits %+v", c, r.State, len(r.Evictions), r.Waits)
 		}
 		if r.Contradiction != c || !strings.Contains(r.Reason, c.Message()) {
-			t.Errorf("%q: told as %q, reason %q", c, r.Contradiction, r.Reason)
+			t.Errorf("%q: reported as %q, reason %q", c, r.Contradiction, r.Reason)
 		}
 	}
 	if r := plan.Plan(misplaced(plan.ContradictionSpot), spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != 1 {
@@ -62,7 +62,7 @@ func TestAContradictionIsToldOfReplicasThatItConcernsOnly(t *testing.T) {
 		o.Owners[0].Contradiction = test.of
 		r := plan.Plan(o, spottest.PolicyOf(test.percent, 0), plantest.DefaultSettings, spottest.Epoch)
 		if told := r.Contradiction != plan.ContradictionNone; told != test.told {
-			t.Errorf("%q at %d %%: told %v", test.of, test.percent, told)
+			t.Errorf("%q at %d %%: reported %v", test.of, test.percent, told)
 		}
 	}
 }

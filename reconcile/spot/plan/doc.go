@@ -13,7 +13,7 @@
 //     the mix, in which order, how many at a time, and what they wait for;
 //   - assign.go: which pods get another slot or deletion cost;
 //   - search.go: when pods without a slot are searched for ([Search]);
-//   - spread.go, spread_count.go, spread_order.go, spread_tell.go: topology spread over both capacity types ([Spread]);
+//   - spread.go, spread_count.go, spread_order.go, spread_report.go: topology spread over both capacity types ([Spread]);
 //   - ceiling.go: how many of the planned moves may start, over many workloads ([Ceiling]);
 //   - explain.go: a plan in plain sentences ([Explain]).
 //

@@ -131,11 +131,11 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	return true
 }
 
-// tellSupply reports how far the ladder of fall-backs goes for each owner: a node that is coming, the other type, nothing.
-func (pl *planner) tellSupply() {
+// noteSupply reports how far the ladder of fall-backs goes for each owner: a node that is coming, the other type, nothing.
+func (pl *planner) noteSupply() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
-		pl.tellComing(o)
+		pl.noteComing(o)
 		switch spot, onDemand := o.DrySince, o.OnDemandDrySince; {
 		case o.Contradiction == ContradictionSpot && o.dry():
 			pl.note("%s: new replicas go on-demand, and a probe pod requests such a node from time to time", o.Contradiction.Message())
@@ -152,8 +152,8 @@ func (pl *planner) tellSupply() {
 	}
 }
 
-// tellComing tells of replicas that wait for nodes that are on their way.
-func (pl *planner) tellComing(o *ownerPods) {
+// noteComing reports replicas that wait for nodes that are on their way.
+func (pl *planner) noteComing(o *ownerPods) {
 	var coming capacity.Tally
 	for _, pod := range o.alive {
 		if pod.NodeComing {

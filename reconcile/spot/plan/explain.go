@@ -114,8 +114,8 @@ func (pl *planner) protected(pod *Pod, least int) bool {
 	return slices.ContainsFunc(pod.Budgets, func(at int) bool { return pl.Budgets[at].Desired >= least })
 }
 
-// tellProblems notes the values that cannot be used and do not make the policy invalid.
-func (pl *planner) tellProblems() {
+// noteProblems notes the values that cannot be used and do not make the policy invalid.
+func (pl *planner) noteProblems() {
 	for _, found := range pl.policy.Problems {
 		if found.Severity != policy.SeverityPlacement {
 			pl.note("%s; %s", found, found.Severity.Consequence())

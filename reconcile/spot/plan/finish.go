@@ -29,7 +29,7 @@ func (pl *planner) finishReleases() {
 	}
 }
 
-// finishOwner keeps as many released pods of an owner as replicas are not made good yet; of them those that the floor needs, for a
+// finishOwner keeps as many released pods of an owner as replicas are not replaced yet; of them those that the floor needs, for a
 // spot replica that is ready replaces none of the floor, then those whose nodes stay, and the newest. What was released for the mix
 // ends within the disruption window, for its end is an eviction as well. Where the owner wants no replicas any more, its released
 // pods are of a revision that nobody wants: they end at once.

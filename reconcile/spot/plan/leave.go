@@ -11,7 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// BudgetAgain is when a pod that a disruption budget holds back is looked at again, if nothing tells earlier.
+// BudgetAgain is when a pod that a disruption budget holds back is looked at again, if no event comes earlier.
 const BudgetAgain = 5 * time.Second
 
 // leave plans that a pod leaves its place: it is released where that is possible and makes sense, else evicted if the
@@ -158,8 +158,8 @@ func (pl *planner) waiting(kind WaitKind) bool {
 	return slices.ContainsFunc(pl.result.Waits, func(w Wait) bool { return w.Kind == kind })
 }
 
-// tellPods says what is special about single pods.
-func (pl *planner) tellPods() {
+// notePods says what is special about single pods.
+func (pl *planner) notePods() {
 	going := map[types.UID]string{}
 	for i := range pl.result.Evictions {
 		going[pl.result.Evictions[i].Pod] = pl.result.Evictions[i].Why

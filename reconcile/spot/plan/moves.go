@@ -171,7 +171,7 @@ func (pl *planner) should() string {
 	return phrase.Count(pl.advised, "replica") + " should leave nodes at risk of interruption"
 }
 
-// unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
+// unexplained returns how many pods too many were admitted lately, as the accounting or the pods here show: pods without a
 // slot are not in the accounting.
 func (pl *planner) unexplained(o *ownerPods) int {
 	if pl.Ordinals {

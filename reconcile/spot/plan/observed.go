@@ -99,7 +99,7 @@ type Owner struct {
 	Start int
 	// Accounting is what the owner's accounting knows beyond the pods; see Accounting.Summary. The zero value: nothing.
 	Accounting Summary
-	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [shortage.Tracker.Dry] tells; zero: it has.
+	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [shortage.Tracker.Dry] says; zero: it has.
 	DrySince time.Time
 	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
 	OnDemandDrySince time.Time
@@ -138,7 +138,7 @@ type Reservation struct {
 	At time.Time
 }
 
-// Result is what a workload needs now, and what to tell people about it. The shell first does the Evictions and Releases
+// Result is what a workload needs now, and what to report about it. The shell first does the Evictions and Releases
 // that are not for the mix, which depend on nothing, then the Assignments, and then moves for the mix.
 type Result struct {
 	State State

@@ -150,7 +150,7 @@ func (pl *planner) unscheduled(o *ownerPods, capacityType capacity.Type) int {
 // lastMove returns when the last batch was: what this process remembers, and what the cluster shows of a process before
 // it, which is the newest pod that was released for the mix, or the newest replacement of a pod that we took away. A
 // replacement that came soon after a batch that we remember is of that batch. Times in the cluster are whole seconds, hence
-// the second; one in the future is by another clock and tells nothing.
+// the second; one in the future is by another clock and says nothing.
 func (pl *planner) lastMove() time.Time {
 	last := pl.LastMove
 	for i := range pl.Pods {
@@ -170,7 +170,7 @@ func (pl *planner) lastMove() time.Time {
 	return last
 }
 
-// lastChange returns when something last happened to the owner's pods that their creation or our moves tell.
+// lastChange returns when something last happened to the owner's pods that their creation or our moves show.
 func (pl *planner) lastChange(o *ownerPods) time.Time {
 	last := pl.last
 	for _, pod := range o.alive {

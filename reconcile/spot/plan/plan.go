@@ -26,9 +26,9 @@ const StuckAfter = 5 * time.Minute
 // where replicas belong, only the first two are done.
 func Plan(o Observed, p policy.Policy, s Settings, now time.Time) Result {
 	pl := newPlanner(&o, &p, s, now)
-	pl.tell()
-	pl.tellContradiction()
-	pl.tellProblems()
+	pl.fillNumbers()
+	pl.noteContradiction()
+	pl.noteProblems()
 	switch {
 	case !p.Valid():
 		pl.replaceUrgent()
@@ -43,10 +43,10 @@ func Plan(o Observed, p policy.Policy, s Settings, now time.Time) Result {
 		pl.replaceUrgent()
 		pl.finishReleases()
 		pl.move()
-		pl.tellUrgent()
+		pl.noteUrgent()
 		pl.noteStrategy()
 		pl.noteProtection()
-		pl.tellSpread()
+		pl.noteSpread()
 	}
 	pl.assignSlots()
 	pl.settle()
@@ -57,7 +57,7 @@ func Plan(o Observed, p policy.Policy, s Settings, now time.Time) Result {
 // all pods that were released go. It moves nothing else.
 func Finish(o Observed, s Settings, now time.Time) Result {
 	pl := newPlanner(&o, &policy.Policy{}, s, now)
-	pl.tell()
+	pl.fillNumbers()
 	pl.finishReleases()
 	pl.state(StateUnmanaged, "the workload is not enabled: moves in progress are completed")
 	pl.settle()
@@ -149,8 +149,8 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 	return pl
 }
 
-// tell fills in the numbers.
-func (pl *planner) tell() {
+// fillNumbers fills in the numbers.
+func (pl *planner) fillNumbers() {
 	r := &pl.result
 	r.SpotWanted, r.OnDemandWanted = pl.mix.Spot(pl.Replicas), pl.mix.OnDemand(pl.Replicas)
 	r.Released, r.Advised = len(pl.orphans), pl.advised
@@ -202,7 +202,7 @@ func (pl *planner) settle() {
 		pl.state(StateMoving, "every replica is where it belongs; %s a slot", phrase.Count(len(r.Assignments), "pod gets", "pods get"))
 	}
 	pl.recheckDoubts()
-	pl.tellPods()
+	pl.notePods()
 }
 
 // recheckDoubts plans again when what nobody answered no longer counts: in whatever mode, for the slots are for new pods too.

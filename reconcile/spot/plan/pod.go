@@ -97,7 +97,7 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 // its controller counts on it.
 func (p *Pod) Supply() bool { return p.Alive() && !p.Leaving() && p.Released == nil }
 
-// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod]. It looks at each label and
+// PodOf reads the facts off a pod. Its capacity type is given by the caller; see [capacity.Labels.OfPod]. It looks at each label and
 // annotation once: the cache keeps few, and a plan of a large workload reads all of its pods.
 func PodOf(keys *policy.PodKeys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{

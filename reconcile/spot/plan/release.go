@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TemplateHash is the label by which a Deployment's ReplicaSets tell their pods apart.
+// TemplateHash is the label by which a Deployment's ReplicaSets distinguish their pods.
 const TemplateHash = "pod-template-hash"
 
 // releasedPrefix stands before the hash of a pod that has left its ReplicaSet. No hash begins with it.

@@ -29,7 +29,7 @@ type Search struct {
 }
 
 // Wanted reports whether pods without a slot should be searched for now, and notes that they are; if the sign of them is too
-// fresh, or they were searched lately, it tells when to look again. status is how many pods the owner counts, and visible how
+// fresh, or they were searched lately, it returns when to look again. status is how many pods the owner counts, and visible how
 // many of those the cache and the reservations explain.
 func (s *Search) Wanted(status, visible int, now time.Time) (search bool, recheck time.Time) {
 	if status <= visible {

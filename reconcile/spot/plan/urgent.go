@@ -90,9 +90,9 @@ func (pl *planner) incomplete(o *ownerPods) bool {
 	return len(o.alive)+len(o.interrupted) < o.Replicas || slices.ContainsFunc(o.alive, func(p *Pod) bool { return !p.Ready })
 }
 
-// tellUrgent names the state of a workload in which something is urgent.
-func (pl *planner) tellUrgent() {
-	pl.tellSupply()
+// noteUrgent names the state of a workload in which something is urgent.
+func (pl *planner) noteUrgent() {
+	pl.noteSupply()
 	u := &pl.urgent
 	switch {
 	case u.interrupted > 0:

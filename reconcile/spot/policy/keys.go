@@ -67,7 +67,7 @@ func (k Keys) Paused() string { return k.Prefix + "/paused" }
 // Strategy is the annotation with the way in which replicas are moved: evict or release.
 func (k Keys) Strategy() string { return k.Prefix + "/strategy" }
 
-// PendingTimeout is the annotation with the time after which an unschedulable spot pod tells of a drought: a Go duration.
+// PendingTimeout is the annotation with the time after which an unschedulable spot pod is a sign of a drought: a Go duration.
 func (k Keys) PendingTimeout() string { return k.Prefix + "/spot-pending-timeout" }
 
 // MaxMoves is the annotation with how many replicas may be on the move at a time: a number, or a percentage of them.
@@ -82,7 +82,7 @@ func (k Keys) Slot() string { return k.Prefix + "/slot" }
 // Reservation is the annotation on a pod with the id of the reservation that it was admitted on.
 func (k Keys) Reservation() string { return k.Prefix + "/reservation" }
 
-// Moved is the annotation, "true", on a pod that replaces one we evicted. The newest such pod tells when the last batch of
+// Moved is the annotation, "true", on a pod that replaces one we evicted. The newest such pod shows when the last batch of
 // moves was, after a restart as well.
 func (k Keys) Moved() string { return k.Prefix + "/moved" }
 

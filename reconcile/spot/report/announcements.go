@@ -22,13 +22,13 @@ const (
 
 // Announcement is one Event about a workload.
 type Announcement struct {
-	// Warning tells its type: Warning, else Normal.
+	// Warning is its type: Warning, else Normal.
 	Warning bool
 	// Reason is that of the Event, one word in CamelCase. Message is one or more sentences.
 	Reason, Message string
 }
 
-// Announcements returns the Events that say what has changed between two plans of a workload: one for each change, none without. known tells
+// Announcements returns the Events that say what has changed between two plans of a workload: one for each change, none without. known says
 // whether there was a plan before; if not, before is not looked at.
 //
 // A process that has just started does not know what was before, and says nothing that its predecessor has said already:
@@ -66,7 +66,7 @@ func Announcements(before *Workload, known bool, now *Workload) []Announcement {
 	return all // Moving: each batch says what it moves
 }
 
-// signOf is what two views have in common between which nothing has changed that people have to be told: the state and, if
+// signOf is what two views have in common between which nothing has changed that people have to know: the state and, if
 // it waits, what for. Numbers and times are no part of it, nor are waits that come and go with every batch.
 func signOf(v *Workload) string {
 	if v.State != plan.StateWaiting {

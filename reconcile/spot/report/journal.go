@@ -51,7 +51,7 @@ type Planned struct {
 }
 
 // Journal remembers, in memory, what was planned last for each workload of a member and which pods were moved: what the API
-// is asked about and nothing else tells. The zero value is empty. It is safe for concurrent use.
+// is asked about and nothing else shows. The zero value is empty. It is safe for concurrent use.
 type Journal struct {
 	mu    sync.Mutex
 	plans map[policy.WorkloadKey]Planned

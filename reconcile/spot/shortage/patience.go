@@ -67,15 +67,15 @@ func (s *StartTimes) of(now time.Time) time.Duration {
 	return s.longest >> max(halvings, 0)
 }
 
-// learn takes in that a node which came at some time had taken so long. The same may be told again.
+// learn takes in that a node which came at some time had taken so long. The same may be reported again.
 func (s *StartTimes) learn(took time.Duration, at, now time.Time) {
-	told := StartTimes{took, at}
-	if of := told.of(now); of > 0 && of >= s.of(now) {
-		*s = told
+	seen := StartTimes{took, at}
+	if of := seen.of(now); of > 0 && of >= s.of(now) {
+		*s = seen
 	}
 }
 
-// learn takes in that a node took a pod of those that had waited since a time. It tells how long nodes take if the node came
+// learn takes in that a node took a pod of those that had waited since a time. It returns how long nodes take if the node came
 // after they began to wait, and soon enough to have been made for them.
 func (d *Tracker) learn(waited, joined, now time.Time) {
 	if waited.IsZero() || !joined.After(waited) {
@@ -86,8 +86,8 @@ func (d *Tracker) learn(waited, joined, now time.Time) {
 	}
 }
 
-// Started takes in what a pod and its node tell of the time that nodes take: the node was made after the pod, which therefore waited
-// for it. It may be told of every pod again and again.
+// Started takes in what a pod and its node show of the time that nodes take: the node was made after the pod, which therefore waited
+// for it. It may be called for every pod again and again.
 func (d *Tracker) Started(pod, nodeMade, nodeJoined, now time.Time) {
 	if nodeMade.After(pod) {
 		d.learn(pod, nodeJoined, now)

@@ -111,9 +111,9 @@ func TestAStartTimeThatIsNotSeenAgainIsForgotten(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
-	s.learn(2*time.Minute, epoch, epoch.Add(2*patienceHalves)) // told again
+	s.learn(2*time.Minute, epoch, epoch.Add(2*patienceHalves)) // reported again
 	if got := s.of(epoch.Add(3 * patienceHalves)); got != 15*time.Second {
-		t.Errorf("what was told again counts for more: %s", got)
+		t.Errorf("what was reported again counts for more: %s", got)
 	}
 	s.learn(time.Minute, epoch.Add(2*patienceHalves), epoch.Add(2*patienceHalves))
 	if got := s.of(epoch.Add(2 * patienceHalves)); got != time.Minute {

@@ -49,7 +49,7 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 		plan.Create = append(plan.Create, Probe{Name: name, Decision: v.Decision, Gated: true})
 	case now.Before(v.NextProbe):
 		plan.Recheck = when.Earlier(plan.Recheck, v.NextProbe)
-	case d.easiest(v) && !d.tells(v):
+	case d.easiest(v) && !d.waitsAnyway(v):
 		plan.Open = append(plan.Open, name)
 	}
 	return name
@@ -65,9 +65,9 @@ func (d *Tracker) easiest(v *decision) bool {
 	return true
 }
 
-// tells reports whether a replica that is no harder to place waits anyway: then no probe is needed, which would be one pod more
+// waitsAnyway reports whether a replica that is no harder to place waits anyway: then no probe is needed, which would be one pod more
 // for which an autoscaler brings a node.
-func (d *Tracker) tells(v *decision) bool {
+func (d *Tracker) waitsAnyway(v *decision) bool {
 	for _, p := range d.pending {
 		if v.Requirements.AtLeast(p.Requirements) {
 			return true
@@ -77,7 +77,7 @@ func (d *Tracker) tells(v *decision) bool {
 }
 
 // AskOf returns the probes that wait for a node and will have done so for too long within some time, by name: whether a node
-// is coming for them is to be found out, and told to [Tracker.ProbeSign].
+// is coming for them is to be found out, and given to [Tracker.ProbeSign].
 func (d *Tracker) AskOf(within time.Duration, now time.Time) []Probe {
 	var ask []Probe
 	for _, name := range slices.Sorted(maps.Keys(d.probes)) {

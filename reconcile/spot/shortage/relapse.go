@@ -82,7 +82,7 @@ func (d *Tracker) Probing(shape capacity.Requirements) bool {
 	return false
 }
 
-// Tried tells until when a replica is left where it is, for when it was moved here it found no node; zero: it was not. See
+// Tried returns until when a replica is left where it is, for when it was moved here it found no node; zero: it was not. See
 // [Pod.Replica].
 func (d *Tracker) Tried(replica string) time.Time {
 	if at, ok := d.tried[replica]; ok {
@@ -102,8 +102,8 @@ func (d *Tracker) Recall(replica string, at, now time.Time) {
 	}
 }
 
-// bindingTells reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
-func (d *Tracker) bindingTells(at time.Time) bool {
+// bindingShows reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
+func (d *Tracker) bindingShows(at time.Time) bool {
 	for _, v := range d.decisions {
 		if at.After(v.seen) {
 			return true

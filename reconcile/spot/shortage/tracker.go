@@ -21,7 +21,7 @@ const sameDrought = 10 * time.Minute
 // all that are at least as hard to place, so that one impossible pod does not speak for all. The decision ends when a pod of such
 // some requirements is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
 //
-// It is level-triggered: told the same facts in any order it says the same, and after a restart the probes tell what it knew.
+// It is level-triggered: from the same facts in any order it decides the same, and after a restart the probes show what it knew.
 // It is not safe for concurrent use.
 type Tracker struct {
 	settings Settings
@@ -166,7 +166,7 @@ func (d *Tracker) Forget(needed func(capacity.Requirements) bool, now time.Time)
 	}
 }
 
-// Judge makes the decisions that are due, and tells when the next pod will have waited for too long; zero: none waits.
+// Judge makes the decisions that are due, and returns when the next pod will have waited for too long; zero: none waits.
 func (d *Tracker) Judge(now time.Time) (next time.Time) {
 	d.forgetPast(now)
 	for _, p := range d.pending {

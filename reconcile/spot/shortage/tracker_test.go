@@ -301,7 +301,7 @@ func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
 	bound.Requirements, bound.BoundAt = cpu(50), now.Add(4*time.Second)
 	w.Observe(bound, now.Add(4*time.Second))
 	if _, dry := w.Dry(cpu(100)); !dry {
-		t.Error("a pod that was placed before, or an easier one, tells nothing")
+		t.Error("a pod that was placed before, or an easier one, shows nothing")
 	}
 	bound.Requirements = cpu(100)
 	w.Observe(bound, now.Add(5*time.Second))

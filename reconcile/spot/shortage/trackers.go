@@ -108,7 +108,7 @@ func (d *Trackers) Overdue(capacityType capacity.Type, p Pod, now time.Time) tim
 	return drought.overdue(&known, now)
 }
 
-// ProbeSeen takes in a probe as the cache shows it. joined tells when a node came; zero: that is not known.
+// ProbeSeen takes in a probe as the cache shows it. joined returns when a node came; zero: that is not known.
 func (d *Trackers) ProbeSeen(keys policy.Keys, pod *corev1.Pod, joined func(node string) time.Time, now time.Time) {
 	probe, exists := ProbeOf(keys, pod)
 	if !exists {
@@ -192,7 +192,7 @@ func (d *Trackers) Judge(now time.Time) {
 	})
 }
 
-// Since tells since when capacity of a type has been dry for some requirements; zero: it is not.
+// Since returns since when capacity of a type has been dry for some requirements; zero: it is not.
 func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements) time.Time {
 	if !d.AnyDry.Load() {
 		return time.Time{}
@@ -203,7 +203,7 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 	return since
 }
 
-// Probing tells for which capacity types a probe found room for some requirements and no replica has yet.
+// Probing returns for which capacity types a probe found room for some requirements and no replica has yet.
 func (d *Trackers) Probing(shape capacity.Requirements) (spot, onDemand bool) {
 	if !d.watch.Load() {
 		return false, false
@@ -213,17 +213,17 @@ func (d *Trackers) Probing(shape capacity.Requirements) (spot, onDemand bool) {
 	return d.spot.Probing(shape), d.onDemand.Probing(shape)
 }
 
-// Tried tells until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see
+// Tried returns until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see
 // [Tracker.Tried] and [Tracker.Recall].
-func (d *Trackers) Tried(has capacity.Type, replica string, told, now time.Time) time.Time {
+func (d *Trackers) Tried(has capacity.Type, replica string, noted, now time.Time) time.Time {
 	drought := d.Of(has.Other())
-	if drought == nil || (told.IsZero() && !d.AnyTried.Load()) {
+	if drought == nil || (noted.IsZero() && !d.AnyTried.Load()) {
 		return time.Time{}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !told.IsZero() {
-		drought.Recall(replica, told.Add(-policy.TriedTime), now)
+	if !noted.IsZero() {
+		drought.Recall(replica, noted.Add(-policy.TriedTime), now)
 		d.publish()
 	}
 	return drought.Tried(replica)
@@ -312,7 +312,7 @@ func (d *Trackers) Concerns(uid types.UID, capacityType capacity.Type, created t
 	defer d.mu.Unlock()
 	_, spot := d.spot.pending[uid]
 	_, onDemand := d.onDemand.pending[uid]
-	return spot || onDemand || waits || d.Of(capacityType).bindingTells(created)
+	return spot || onDemand || waits || d.Of(capacityType).bindingShows(created)
 }
 
 // NodeComing reports whether what waits for a node is given time for it; see [Tracker.NodeComing].

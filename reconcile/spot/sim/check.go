@@ -98,7 +98,7 @@ func (h *Hub) checkCooldown(w *Workload, moves int) {
 			limit = max(limit, move.limit)
 		}
 	}
-	// Of those before, others may have taken the replacements away since, and nothing tells of them any more.
+	// Of those before, others may have taken the replacements away since, and nothing shows them any more.
 	h.assert(moves == 0 || moves <= limit && together <= 2*limit, "%d moves within a cool-down, the limit is %d", together, limit)
 }
 

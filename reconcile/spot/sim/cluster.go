@@ -51,7 +51,7 @@ type Cluster struct {
 	denies   float64              // chance that an eviction is refused whatever the budgets
 	late     bool                 // pods take a time from their admission until they are stored
 	inFlight []*Pod               // admitted, and not stored yet
-	// refuses reports whether a node does not take a pod for a reason that probes do not tell of, such as its volume; nil: none does.
+	// refuses reports whether a node does not take a pod for a reason that probes do not find, such as its volume; nil: none does.
 	refuses func(p *Pod, n *Node) bool
 }
 
@@ -127,7 +127,7 @@ func (c *Cluster) newSet(w *Workload, replicas int) *Set {
 	return s
 }
 
-// write tells of a changed pod; the hub's cache selects by the slot label.
+// write reports a changed pod; the hub's cache selects by the slot label.
 func (c *Cluster) write(p *Pod) {
 	c.version++
 	p.Version = c.version

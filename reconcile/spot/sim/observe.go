@@ -23,11 +23,11 @@ func (h *Hub) see(p plan.Pod) {
 	h.cache.set(p)
 	marked := h.enrich(p)
 	h.accounting(p.Owner).Observe(&marked, h.now)
-	h.tellDrought(&marked)
+	h.noteDrought(&marked)
 }
 
-// tellDrought tells of a pod that is steered to a capacity type. Its shape never changes, so it is read off the truth.
-func (h *Hub) tellDrought(p *plan.Pod) {
+// noteDrought takes in a pod that is steered to a capacity type. Its shape never changes, so it is read off the truth.
+func (h *Hub) noteDrought(p *plan.Pod) {
 	truth := h.pods[p.UID]
 	if truth == nil || p.Capacity == capacity.Unknown || !p.Alive() {
 		h.droughts.Gone(p.UID)
@@ -76,7 +76,7 @@ func (c *podCache) remove(uid types.UID) {
 // replicaOf names an ordinal of a StatefulSet.
 func replicaOf(p *plan.Pod) string { return string(p.Owner) + "/" + p.Name }
 
-// joined tells of nodes that the autoscaler has brought.
+// joined reports nodes that the autoscaler has brought.
 func (h *Hub) joined(nodes []*Node) {
 	for _, n := range nodes {
 		h.droughts.NodeJoined(n.capacity, h.now)
@@ -100,7 +100,7 @@ func (h *Hub) noticeNodes() {
 	}
 	for _, p := range h.cache {
 		if !p.Bound {
-			h.tellDrought(p)
+			h.noteDrought(p)
 		}
 	}
 }

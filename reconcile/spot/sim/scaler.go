@@ -29,8 +29,8 @@ func (s *Scaler) makes(capacityType capacity.Type, nodes, room int) {
 
 // Order is a node that is on its way.
 type Order struct {
-	at    time.Time
-	tells bool // it can be seen that it comes
+	at      time.Time
+	visible bool // it can be seen that it comes
 }
 
 // scale lets the autoscaler do its work once. It returns the nodes that have joined.
@@ -48,7 +48,7 @@ func (c *Cluster) scale() []*Node {
 			n.scaled = true
 			joined = append(joined, n)
 		case !ordered && c.waits(capacityType) && c.made(capacityType) < c.scaler.most[capacityType]:
-			c.scaler.ordered[capacityType] = Order{at: c.now, tells: c.rand.Float64() < c.scaler.signs}
+			c.scaler.ordered[capacityType] = Order{at: c.now, visible: c.rand.Float64() < c.scaler.signs}
 		}
 	}
 	c.scaleDown()
@@ -95,5 +95,5 @@ func (c *Cluster) scaleDown() {
 
 // coming reports whether it can be seen that a node is on its way for pods of a type.
 func (c *Cluster) coming(capacityType capacity.Type) bool {
-	return c.scaler.ordered[capacityType].tells
+	return c.scaler.ordered[capacityType].visible
 }

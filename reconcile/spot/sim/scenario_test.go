@@ -85,7 +85,7 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 		h.droughts.NodeJoined(capacity.Spot, h.now)
 		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.droughts.Of(capacity.Spot).Decisions()) == 0 })
 		back := h.until(t, "back on spot", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })
-		t.Logf("%s: made good in %s, back %s after the probe", strategy, took, back)
+		t.Logf("%s: replaced in %s, back %s after the probe", strategy, took, back)
 	}
 }
 

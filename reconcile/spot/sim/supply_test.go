@@ -136,7 +136,7 @@ func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 			t.Errorf("%s: %d ready replicas evicted while on-demand is dry; %s", name, n, w.describe())
 		}
 		if notes := strings.Join(w.plan().Notes, "; "); !strings.Contains(notes, "on-demand has had no room") {
-			t.Errorf("%s: it is not told: %s", name, notes)
+			t.Errorf("%s: it is not reported: %s", name, notes)
 		}
 		w.addNode(capacity.OnDemand, 100)
 		w.until(name+" back where it belongs", 10*time.Minute, w.settled)
@@ -219,7 +219,7 @@ func spreadOverZones(t *testing.T) []string {
 	return capacity.RequirementsOf(spec, "shop", "", spottest.MustLabels(t)).Constraints
 }
 
-// A volume in a zone without spot nodes, or a zone that has too many replicas already, keeps a replica away, and a probe does not tell of it.
+// A volume in a zone without spot nodes, or a zone that has too many replicas already, keeps a replica away, and a probe does not find that.
 func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
 	volume := []string{capacity.ConstraintVolume + "shop/data-db-"}
 	for name, c := range map[string]struct {

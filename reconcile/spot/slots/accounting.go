@@ -212,7 +212,7 @@ func (a *Accounting) Restore(uid types.UID) {
 }
 
 // Unanswered says that nobody answered the write after the last [Accounting.Free] or [Accounting.LetGo] of a pod: it may
-// have been done. So it counts as done, and as a move, until what is observed tells; a pod that is still as it was when
+// have been done. So it counts as done, and as a move, until what is observed shows it; a pod that is still as it was when
 // [plan.SettleTime] has passed, the longest that a cache lags behind, gets back what it held. To count it as failed at once would
 // let the next plan take another pod as well. Pods whose node goes are to go all of them, so there it is taken back at once,
 // to be tried again; but of a StatefulSet one goes at a time.

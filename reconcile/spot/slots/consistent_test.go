@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// Whatever is told, asked and taken back, in any order: what an accounting counts is what it keeps.
+// Whatever is observed, asked and taken back, in any order: what an accounting counts is what it keeps.
 func TestWhatIsCountedIsWhatIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ordinals, mix := rapid.Bool().Draw(t, "ordinals"), spottest.DrawMix(t)

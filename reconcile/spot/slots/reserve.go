@@ -32,13 +32,13 @@ const (
 	// DoubtNone: there is an answer.
 	DoubtNone Doubt = iota
 	// DoubtWanted: visible pods and reservations reach the replicas that the owner is known to want. It wants more by now,
-	// or a pod was refused after us. Reading the owner's replicas live tells.
+	// or a pod was refused after us. Reading the owner's replicas live shows which.
 	DoubtWanted
 	// DoubtGone: visible pods alone reach them. The owner wants more by now, or a pod is gone that the cache still shows.
-	// Waiting for the next event of the owner tells, or a live list given to [Accounting.Sync].
+	// The next event of the owner shows it, or a live list given to [Accounting.Sync].
 	DoubtGone
 	// DoubtUnproven: the pod would go to spot by what a process has seen that has only just begun to decide for the owner. A
-	// live list given to [Accounting.Sync] tells, if it is asked for at [Accounting.ProvenBy] or later.
+	// live list given to [Accounting.Sync] shows it, if it is asked for at [Accounting.ProvenBy] or later.
 	DoubtUnproven
 )
 

@@ -13,7 +13,7 @@ const StoreTime = 500 * time.Millisecond
 // TakeOver says that until at another process may have decided for the owner, or this one with another view of the member: it
 // may have promised slots that we do not know of, and the cache may not show yet what it did. Until a live list that was asked
 // for at [Accounting.ProvenBy] or later was given to [Accounting.Sync], or [plan.SettleTime] has passed, which is the longest that a
-// cache lags behind, no answer relies on what is known: see [DoubtUnproven]. The same time may be told again.
+// cache lags behind, no answer relies on what is known: see [DoubtUnproven]. The same time may be reported again.
 func (a *Accounting) TakeOver(at time.Time) {
 	if at.After(a.taken) {
 		a.taken, a.proven = at, false

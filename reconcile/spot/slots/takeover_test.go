@@ -41,7 +41,7 @@ func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 	}
 	a.TakeOver(spottest.Epoch)
 	if got := ask("a", false, m, spottest.Epoch); got.Doubt != DoubtNone {
-		t.Errorf("the same takeover, told again: %+v", got)
+		t.Errorf("the same takeover, reported again: %+v", got)
 	}
 	later := spottest.Epoch.Add(time.Hour)
 	a.TakeOver(later)

@@ -18,12 +18,12 @@ var definition []byte
 const (
 	// Name of the definition.
 	Name = "webapps.apps.plimsoll.dev"
-	// Revision counts the changes of the definition; a test tells when it has to be raised. A Plimsoll leaves alone what a
+	// Revision counts the changes of the definition; a test fails when it has to be raised. A Plimsoll leaves alone what a
 	// newer one wrote.
 	Revision = 1
 	// RevisionAnnotation on a definition is the Revision of the Plimsoll that wrote it.
 	RevisionAnnotation = "apps.plimsoll.dev/revision"
-	// KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub tells
+	// KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub says
 	// whether it is current.
 	KeepAnnotation = "apps.plimsoll.dev/keep-current"
 )

@@ -133,7 +133,7 @@ func forward(conn net.Conn, to string) {
 	ends.Wait()
 }
 
-// standIn is the loopback address by which the API server, and so its audit log, tells callers apart: the caller's own with
+// standIn is the loopback address by which the API server, and so its audit log, distinguishes callers: the caller's own with
 // 127 in front. All of 127.0.0.0/8 is this machine.
 func standIn(caller net.Addr) net.Addr {
 	tcp, ok := caller.(*net.TCPAddr)

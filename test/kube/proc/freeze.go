@@ -35,10 +35,10 @@ func (p *Process) Thaw() error {
 	return p.signal(syscall.SIGCONT)
 }
 
-// Frozen tells whether the process is frozen by Freeze.
+// Frozen reports whether the process is frozen by Freeze.
 func (p *Process) Frozen() bool { return p.frozen.Load() && !p.Ended() }
 
-// runs tells whether a thread of the process has not stopped, where the system has a /proc to say so.
+// runs reports whether a thread of the process has not stopped, where the system has a /proc to say so.
 func (p *Process) runs() bool {
 	if p.Ended() {
 		return false

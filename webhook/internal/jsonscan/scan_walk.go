@@ -104,7 +104,7 @@ func (f *Seen) Once(s *Scanner, field Seen) {
 	*f |= field
 }
 
-// StringMap reads an object of strings, those of the keys that reads tells; nil: all. more says that there were others. null
+// StringMap reads an object of strings, those of the keys that reads names; nil: all. more says that there were others. null
 // is nil, as for encoding/json, and so is an object without such keys.
 func (s *Scanner) StringMap(reads func(key []byte) bool) (entries map[string]string, more bool) {
 	for fields := s.Object(); fields.NextField(); {

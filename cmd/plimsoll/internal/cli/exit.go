@@ -34,7 +34,7 @@ type operationError struct{ text string }
 
 func (e *operationError) Error() string { return e.text }
 
-// report tells a person what went wrong and what to try, and returns the exit code.
+// report prints what went wrong and what to try, and returns the exit code.
 func report(to io.Writer, err error) int {
 	code, text, hint := judge(err)
 	fmt.Fprintf(to, "error: %s\n", text)
@@ -137,7 +137,7 @@ func lastPart(text, mark string) string {
 	return text
 }
 
-// isNetwork tells errors of a request that got no answer.
+// isNetwork reports whether an error is that of a request that got no answer.
 func isNetwork(err error) bool {
 	var request *url.Error
 	return errors.As(err, &request)

@@ -154,7 +154,7 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection.Options
 	})
 }
 
-// sampled names the objects that an order of many tells of.
+// sampled names the objects that the result of many operations lists.
 func sampled(answer *plimsollv1.RequeueMatchingResponse) []string {
 	names := make([]string, 0, len(answer.GetSample()))
 	for _, key := range answer.GetSample() {

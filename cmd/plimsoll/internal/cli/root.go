@@ -17,7 +17,7 @@ type Environment struct {
 	Out, Err io.Writer
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// Now tells the time, for ages.
+	// Now is the clock, for ages.
 	Now func() time.Time
 }
 

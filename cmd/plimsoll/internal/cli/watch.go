@@ -71,7 +71,7 @@ type change interface {
 	GetReason() string
 }
 
-// watch prints what a watch tells until it ends: as what line makes of an item, by its name, or each message for programs.
+// watch prints what a watch sends until it ends: as what line makes of an item, by its name, or each message for programs.
 func watch[R any, M interface {
 	*R
 	change
@@ -81,7 +81,7 @@ func watch[R any, M interface {
 		if message, err = stream.Recv(); err != nil {
 			break
 		}
-		err = tell(env, out, M(message), line, name)
+		err = printChange(env, out, M(message), line, name)
 	}
 	if errors.Is(err, io.EOF) || stream != nil && stream.Context().Err() != nil { // interrupted, which is how it ends
 		return nil
@@ -89,8 +89,8 @@ func watch[R any, M interface {
 	return err
 }
 
-// tellPrograms writes a message: as a line of JSON, a document of YAML, or a line that the template makes.
-func tellPrograms(env Environment, out *output, message proto.Message) error {
+// printForPrograms writes a message: as a line of JSON, a document of YAML, or a line that the template makes.
+func printForPrograms(env Environment, out *output, message proto.Message) error {
 	text, err := protojson.Marshal(message)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func tellPrograms(env Environment, out *output, message proto.Message) error {
 	return out.writeChange(env.Out, text)
 }
 
-func tell[M change](env Environment, out *output, message M, line, name func(M) string) (err error) {
+func printChange[M change](env Environment, out *output, message M, line, name func(M) string) (err error) {
 	item := message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT || message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED
 	switch {
 	case out.forPeople():
@@ -106,7 +106,7 @@ func tell[M change](env Environment, out *output, message M, line, name func(M) 
 		_, err = fmt.Fprintln(env.Out, plain(name(message)))
 		return err
 	case item, out.template == nil && out.format != formatName: // templates and names are those of items
-		return tellPrograms(env, out, message)
+		return printForPrograms(env, out, message)
 	}
 	switch message.GetType() {
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:

@@ -127,7 +127,7 @@ func (s *supposition) request(key workloadKey, flags *pflag.FlagSet) (*plimsollv
 func comparison(to io.Writer, now time.Time, answer *plimsollv1.WhatIfResponse) error {
 	is, would := answer.GetNow(), answer.GetThen()
 	rows := newTable("", "NOW", "THEN")
-	both := func(name string, tell func(*plimsollv1.Workload) string) { rows.add(name, tell(is), tell(would)) }
+	both := func(name string, of func(*plimsollv1.Workload) string) { rows.add(name, of(is), of(would)) }
 	both("State", func(w *plimsollv1.Workload) string { return word(w.GetState(), "WORKLOAD_STATE_") })
 	both("Replicas", func(w *plimsollv1.Workload) string { return fmt.Sprint(w.GetPlacement().GetReplicas()) })
 	both("Spot percentage", func(w *plimsollv1.Workload) string {

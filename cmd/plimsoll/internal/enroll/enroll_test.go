@@ -20,7 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func golden(t *testing.T, name, text string) {
 	t.Helper()

@@ -36,7 +36,7 @@ type Registration struct {
 	// Keeps are custom kinds, by the names of their definitions, that modules which others added to the hub keep in members.
 	Keeps []string
 	// Kinds are those of this repository's modules: the policies let the hub write what their objects consist of, and [Unregister]
-	// tells what it leaves of them in the member.
+	// reports what it leaves of them in the member.
 	Kinds []Kind
 	// Server overrides the URL at which the hub finds the member; CA, in PEM, whom it trusts there.
 	Server string

@@ -17,7 +17,7 @@ func memberRules() []rbacv1.PolicyRule {
 	return append(placementRules(), append([]rbacv1.PolicyRule{
 		// Which namespaces are enabled, and who the cluster is (the UID of kube-system).
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read()},
-		// Which nodes Karpenter has launched: pods wait for those. Without it the Events on pods tell.
+		// Which nodes Karpenter has launched: pods wait for those. Without it the hub goes by the Events on pods.
 		// And which capacity types its nodes can have: reserved capacity is used before it has a node.
 		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims", "nodepools"}, Verbs: []string{"list"}},
 	}, commonRules(WebhookConfiguration)...)...)

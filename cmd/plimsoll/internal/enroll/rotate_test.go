@@ -73,14 +73,14 @@ func TestOnlyTheTokenOfTheRegisteredClusterIsRotated(t *testing.T) {
 		annotations map[string]string
 		want        string // "": it is rotated
 	}{
-		"the registered cluster":                   {own, map[string]string{UIDAnnotation: "u-1"}, ""},
-		"another one":                              {own, map[string]string{UIDAnnotation: "u-2"}, "this is not the registered cluster"},
-		"it takes the token, whichever it is":      {own, nil, ""},
-		"nobody says which it is, and not this":    {other, nil, "does not take its token"},
-		"something else keeps the token":           {own, map[string]string{UIDAnnotation: "u-1", kubeconfig.TokenRenewalAnnotation: kubeconfig.RenewedElsewhere}, "rotate it there"},
-		"a value without a meaning keeps nothing":  {own, map[string]string{UIDAnnotation: "u-1", kubeconfig.TokenRenewalAnnotation: "hub"}, ""},
-		"an account that was made anew, no UID":    {accountToken("renewed"), map[string]string{}, "register it again"},
-		"an account that was made anew, and a UID": {accountToken("renewed"), map[string]string{UIDAnnotation: "u-1"}, ""},
+		"the registered cluster":                    {own, map[string]string{UIDAnnotation: "u-1"}, ""},
+		"another one":                               {own, map[string]string{UIDAnnotation: "u-2"}, "this is not the registered cluster"},
+		"it takes the token, whichever it is":       {own, nil, ""},
+		"nobody says which it is, and not this":     {other, nil, "does not take its token"},
+		"something else keeps the token":            {own, map[string]string{UIDAnnotation: "u-1", kubeconfig.TokenRenewalAnnotation: kubeconfig.RenewedElsewhere}, "rotate it there"},
+		"a value without a meaning keeps nothing":   {own, map[string]string{UIDAnnotation: "u-1", kubeconfig.TokenRenewalAnnotation: "hub"}, ""},
+		"an account that was made again, no UID":    {accountToken("renewed"), map[string]string{}, "register it again"},
+		"an account that was made again, and a UID": {accountToken("renewed"), map[string]string{UIDAnnotation: "u-1"}, ""},
 	} {
 		e := &enrolment{Registration: Registration{Name: "prod"}, member: clusterOf(t, SideMember, "u-1", c.token), hub: clusterOf(t, SideHub, "u-0", "")}
 		_, token, err := e.rotatable(t.Context(), secret, registrationWith(own, c.annotations))

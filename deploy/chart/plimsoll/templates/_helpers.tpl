@@ -108,7 +108,7 @@ ipFamilies:
 {{- with $addresses | uniq }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
-{{/* The host of the URL which members are told. */}}
+{{/* The host of the URL that members get. */}}
 {{- define "plimsoll.host" -}}
 {{- (urlParse (dig "webhook" "url" "" .Values.config)).hostname -}}
 {{- end }}

@@ -1,2 +1,2 @@
-// Package cache holds answers for a short time, and no more of them than it is told. cache.go is all of it.
+// Package cache holds answers for a short time, and no more of them than it is configured to. cache.go is all of it.
 package cache

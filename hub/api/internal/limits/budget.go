@@ -18,7 +18,7 @@ const (
 	FilterRate = 2_000_000
 	// FilterBurst is what they may cost at once: about a second of a processor.
 	FilterBurst = 10_000_000
-	// MaxFilterWait is how long a watch waits for that in all before it has told its reader everything.
+	// MaxFilterWait is how long a watch waits for that in all before its reader has everything.
 	MaxFilterWait = 30 * time.Second
 	// budgetFor is how long the budget of a caller who filters nothing is remembered: by then it is full again.
 	budgetFor = 2 * FilterBurst / FilterRate * time.Second

@@ -32,7 +32,7 @@ const (
 	MaxCallCost = 10_000_000
 	// payAhead is how much is paid ahead at most where somebody pays: of a filter as most are, for about a hundred items.
 	payAhead = 1000
-	// maxFilterErrors is how many mistakes of a filter are told.
+	// maxFilterErrors is how many mistakes of a filter are reported.
 	maxFilterErrors = 5
 )
 
@@ -197,11 +197,11 @@ func (v *filterVariables) Parent() cel.Activation { return nil }
 
 // badFilter reports what is wrong with a filter, and where.
 func badFilter(mistakes []*common.Error) error {
-	var told []string
+	var mistakes []string
 	for _, mistake := range mistakes[:min(len(mistakes), maxFilterErrors)] {
-		told = append(told, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
+		mistakes = append(mistakes, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
 	}
-	return BadFilter("filter.invalid", "is not a valid CEL expression: "+strings.Join(told, "; "))
+	return BadFilter("filter.invalid", "is not a valid CEL expression: "+strings.Join(mistakes, "; "))
 }
 
 // BadFilter is INVALID_ARGUMENT about a filter.

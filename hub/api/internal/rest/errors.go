@@ -73,7 +73,7 @@ func onlyJSON(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	})
 }
 
-// saysJSON tells whether a Content-Type is that of JSON, or says nothing.
+// saysJSON reports whether a Content-Type is that of JSON, or says nothing.
 func saysJSON(said string) bool {
 	if said == "" {
 		return true

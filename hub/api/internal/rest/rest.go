@@ -92,7 +92,7 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 
 func noHeader(string) (string, bool) { return "", false }
 
-// front serves what is no method, and tells the methods who calls.
+// front serves what is no method, and passes who calls to the methods.
 func front(methods http.Handler, o Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -84,7 +84,7 @@ func MustWindow(t testing.TB, schedule, duration string, zone ...string) *policy
 	return w
 }
 
-// SteerKey is the node label by which Karpenter tells capacity types apart.
+// SteerKey is the node label by which Karpenter distinguishes capacity types.
 const SteerKey = "karpenter.sh/capacity-type"
 
 // ByConfiguration is how pods are steered where nothing is known about a member's nodes.

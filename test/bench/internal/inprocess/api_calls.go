@@ -22,7 +22,7 @@ import (
 // CallCommand is the argument with which this program calls an API and does nothing else.
 const CallCommand = "call-api"
 
-// An apiOrder is what another process is told to call, and an apiReport what came of it.
+// An apiOrder is what another process is to call, and an apiReport what came of it.
 type (
 	apiOrder struct {
 		What       string // get-paced, get, get-rest, list, watch or requeue

@@ -50,7 +50,7 @@ func (c *apiClient) paced(ctx context.Context) (took, late []time.Duration, err 
 		}
 	}
 	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // its own collections would be told as the hub's latency
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // its own collections would count as the hub's latency
 	turns := pace{begun: time.Now(), every: time.Second / time.Duration(c.order.Rate), calls: int(c.order.For.Seconds() * float64(c.order.Rate))}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, conn := range conns {

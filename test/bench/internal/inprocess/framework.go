@@ -147,7 +147,7 @@ func (s *frameworkSite) stop() {
 	s.done.Wait()
 }
 
-// round lets one side reconcile every key once, and tells how long it took.
+// round lets one side reconcile every key once, and returns how long it took.
 func (s *frameworkSite) round(ctx context.Context, side func(done func()) (func(context.Context) error, error)) (spent, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -135,7 +135,7 @@ func (s *ledgerSite) GetScheme() *apiruntime.Scheme { return s.scheme }
 func (s *ledgerSite) WatchClient() client.WithWatch { return secretsOnly{} }
 func (s *ledgerSite) GetAPIReader() client.Reader   { return secretsOnly{} }
 
-// work starts the controllers in all members. They have ended when each has told how.
+// work starts the controllers in all members. They have ended when each has said how.
 func (s *ledgerSite) work(ctx context.Context) (*reconcile.Runtime, chan error, error) {
 	rt, err := reconcile.NewRuntime(reconcile.Options{Scheme: s.scheme, Log: frameworkLog(), Registerer: prometheus.NewRegistry()})
 	if err != nil {
@@ -232,7 +232,7 @@ func (o ledgerObjects) informer(_ toolscache.ListerWatcher, obj apiruntime.Objec
 	return toolscache.NewSharedIndexInformer(withoutStreams{listed}, obj, resync, indexers)
 }
 
-// agreeing is a client whose member does what it is told, and whose cache does not show it.
+// agreeing is a client whose member does what it is asked, and whose cache does not show it.
 type agreeing struct{ client.Client }
 
 // Apply answers as an API server does that has stored another version.

@@ -8,8 +8,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
-// tellSpread says where the replicas are not spread as the template asks for over both capacity types, and why replicas wait.
-func (pl *planner) tellSpread() {
+// noteSpread says where the replicas are not spread as the template asks for over both capacity types, and why replicas wait.
+func (pl *planner) noteSpread() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		if len(o.Spreads) == 0 {
@@ -21,7 +21,7 @@ func (pl *planner) tellSpread() {
 			}
 		}
 		if pl.settled(o) {
-			pl.tellSkew(o)
+			pl.noteSkew(o)
 		}
 	}
 }
@@ -39,8 +39,8 @@ func (pl *planner) settled(o *ownerPods) bool {
 	return true
 }
 
-// tellSkew says by how much the replicas of an owner are beyond a skew over both capacity types.
-func (pl *planner) tellSkew(o *ownerPods) {
+// noteSkew says by how much the replicas of an owner are beyond a skew over both capacity types.
+func (pl *planner) noteSkew(o *ownerPods) {
 	u := newUnbalance(o.Spreads, o.alive)
 	for i := range u {
 		all := &u[i].all
