@@ -1,5 +1,3 @@
-// Package plain makes text that members, tenants and callers write harmless before it is shown: in logs, conditions, Events,
-// metrics and answers of the API.
 package plain
 
 import (

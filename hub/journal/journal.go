@@ -1,8 +1,3 @@
-// Package journal keeps what happened lately in the members: moves, droughts, interruptions, changes of state, and requeues that
-// people asked for. It is in memory and bounded: a replica that starts has none, and the oldest events of the members with the
-// most go first.
-//
-// It knows of nobody who writes or reads it. The hub package feeds it, and hub/api shows it.
 package journal
 
 import (

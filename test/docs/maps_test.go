@@ -67,11 +67,15 @@ const maxFiles = 39
 
 func TestNoPackageIsTooWide(t *testing.T) {
 	for dir, files := range goFiles(t) {
-		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") || notMapped.MatchString(name) })
-		if len(files) > maxFiles {
-			t.Errorf("%s has %d files, at most %d may be in one package", dir, len(files), maxFiles)
+		if count := len(withoutTests(files)); count > maxFiles {
+			t.Errorf("%s has %d files, at most %d may be in one package", dir, count, maxFiles)
 		}
 	}
+}
+
+// withoutTests leaves out tests and what is generated.
+func withoutTests(files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(name string) bool { return strings.HasSuffix(name, "_test.go") || notMapped.MatchString(name) })
 }
 
 func TestWhatAMapNamesIsThere(t *testing.T) {
@@ -91,6 +95,14 @@ func TestWhatAMapNamesIsThere(t *testing.T) {
 	}
 }
 
+func TestPackagesOfSeveralFilesHaveAMap(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		if wholeMaps.MatchString(dir) && len(withoutTests(files)) > 1 && !slices.Contains(files, "doc.go") {
+			t.Errorf("%s has no doc.go that names its files", dir)
+		}
+	}
+}
+
 func TestAMapNamesEveryFile(t *testing.T) {
 	packages := packageFiles(t)
 	mapped := 0
@@ -100,10 +112,10 @@ func TestAMapNamesEveryFile(t *testing.T) {
 		}
 		mapped++
 		named := mapOf(t, dir)
-		for _, name := range files {
+		for _, name := range withoutTests(files) {
 			// Files for one operating system go with the file that they are a part of, and so does their doc.go.
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".go"), "_linux"), "_other") + ".go"
-			if name != "doc.go" && !strings.HasSuffix(name, "_test.go") && !notMapped.MatchString(name) && !slices.Contains(named, name) && !slices.Contains(named, base) {
+			if name != "doc.go" && !slices.Contains(named, name) && !slices.Contains(named, base) {
 				t.Errorf("%s/doc.go does not name %s", dir, name)
 			}
 		}
