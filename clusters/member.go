@@ -109,12 +109,12 @@ func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member
 
 // breakerChanged makes the function that the breaker calls: an open breaker asks for a probe, for requests may have
 // opened it, and only a good probe closes it.
-func (m *Member) breakerChanged(notify func(open bool)) func(bool) {
+func (m *Member) breakerChanged(changed func(open bool)) func(bool) {
 	return func(open bool) {
 		if open {
 			m.health.kick()
 		}
-		notify(open)
+		changed(open)
 	}
 }
 

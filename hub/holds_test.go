@@ -18,7 +18,7 @@ import (
 
 // changing is an ownership that a test changes.
 type changing struct {
-	told
+	fixed
 	refusal error
 	tell    func()
 }

@@ -40,7 +40,7 @@ func (p *polled[T]) follow(ctx context.Context, every time.Duration) error {
 			return nil
 		}
 		if err == nil {
-			err = p.print(items, missing)
+			err = p.show(items, missing)
 		}
 		if err != nil {
 			return err
@@ -53,8 +53,8 @@ func (p *polled[T]) follow(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// print prints what is new, what has changed, and what is gone. What may only be missing because a member did not answer is not gone.
-func (p *polled[T]) print(items []T, missing []*plimsollv1.UnreachableMember) error {
+// show prints what is new, what has changed, and what is gone. What may only be missing because a member did not answer is not gone.
+func (p *polled[T]) show(items []T, missing []*plimsollv1.UnreachableMember) error {
 	now := make(map[string]T, len(items))
 	for _, item := range items {
 		name := p.name(item)

@@ -193,11 +193,11 @@ func (v *filterVariables) Parent() cel.Activation { return nil }
 
 // badFilter reports what is wrong with a filter, and where.
 func badFilter(mistakes []*common.Error) error {
-	var mistakes []string
+	var lines []string
 	for _, mistake := range mistakes[:min(len(mistakes), maxFilterErrors)] {
-		mistakes = append(mistakes, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
+		lines = append(lines, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
 	}
-	return BadFilter("filter.invalid", "is not a valid CEL expression: "+strings.Join(mistakes, "; "))
+	return BadFilter("filter.invalid", "is not a valid CEL expression: "+strings.Join(lines, "; "))
 }
 
 // BadFilter is INVALID_ARGUMENT about a filter.
