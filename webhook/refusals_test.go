@@ -16,8 +16,8 @@ func TestEveryRefusalOfAPodCounts(t *testing.T) {
 	pods := newHub(t, toSpot)
 	pods.refusals = calls.NewRefusals()
 	crowded := func() *httptest.ResponseRecorder {
-		pods.Metrics.reading.Add(maxPodBytes)
-		defer pods.Metrics.reading.Add(-maxPodBytes)
+		pods.options.Metrics.reading.Add(maxPodBytes)
+		defer pods.options.Metrics.reading.Add(-maxPodBytes)
 		return pods.call(pods.path(), reviewOf("1", ""))
 	}
 	for name, call := range map[string]struct {
