@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,5 +119,32 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
+	}
+}
+
+// Zero means one thing everywhere: the default. Who wants no resync says so with a negative time.
+func TestAResyncOfZeroIsTheRuntimesAndANegativeOneIsNever(t *testing.T) {
+	for name, test := range map[string]struct {
+		resync      time.Duration
+		least, most int32 // reconciles in an hour of a runtime that resyncs each minute
+	}{
+		"zero":     {0, 50, 70},
+		"negative": {-1, 1, 1},
+		"its own":  {20 * time.Minute, 3, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var runs atomic.Int32
+			build := func(h *hub) *Builder[*gadget] {
+				h.Runtime.opts.Resync = time.Minute
+				return For(h.Runtime, "c", sized(&runs)).Resync(test.resync)
+			}
+			inPlant(t, build, func(t *testing.T, _ *hub, s *plant) {
+				s.create(newGadget("one"))
+				time.Sleep(time.Hour)
+				if n := runs.Load(); n < test.least || n > test.most {
+					t.Errorf("%d reconciles in an hour, want %d to %d", n, test.least, test.most)
+				}
+			})
+		})
 	}
 }
