@@ -25,4 +25,6 @@ func ExampleLoad() {
 	_, err = config.Load("", []string{"PLIMSOLL_CONTROLLER_WORKERS=0"})
 	fmt.Println(err)
 	// Output:
+	// 8 1m0s <nil>
+	// PLIMSOLL_CONTROLLER_WORKERS: controller.workers: 0: must be from 1 to 1000
 }
