@@ -18,14 +18,18 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 const (
 	tokenCheck     = 5 * time.Second  // between two looks at what is known about the tokens
-	tokenRetry     = time.Minute      // after a renewal that failed
+	tokenRetry     = time.Minute      // after a renewal
 	tokenTimeout   = 20 * time.Second // for one renewal
 	leastTokenLife = 10 * time.Minute // Kubernetes grants no shorter one
+
+	// maxTokenProblem is how many bytes are kept of why a token was not renewed, which the member may have said.
+	maxTokenProblem = 1 << 10
 )
 
 // tokenKeeper renews the tokens with which the hub reaches its members before they expire, and shows when they do. The replica that
@@ -205,13 +209,15 @@ func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) 
 		return
 	}
 	if err != nil {
-		if known.problem != err.Error() {
+		problem := plain.Text(err.Error(), maxTokenProblem)
+		if known.problem != problem {
 			k.log.Warn("cannot renew the member's token; keeping the current one", "member", member, "expires", token.Expires, "error", err)
 		}
-		known.problem, known.next = err.Error(), time.Now().Add(tokenRetry)
+		known.problem, known.next = problem, time.Now().Add(tokenRetry)
 		return
 	}
 	known.problem, known.written, known.token = "", token.Expires, token // the watch shows it in a moment
+	known.next = time.Now().Add(tokenRetry)                              // a member may issue tokens that are due at once
 	k.log.Info("the member's token was renewed", "member", member, "expires", token.Expires)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -33,18 +34,22 @@ type renewals struct {
 	status clusters.Status
 	log    bytes.Buffer
 	asked  int
-	refuse error // what the hub cluster answers to a write; nil: it takes it
+	answer func(now time.Time) (string, error) // of the member
+	refuse error                               // what the hub cluster answers to a write; nil: it takes it
 }
 
 func newRenewals(t *testing.T) *renewals {
 	r := &renewals{WithT: NewWithT(t), hub: fake.NewClientset()}
+	r.answer = func(now time.Time) (string, error) {
+		return accountToken("hub", now.Unix(), now.Add(time.Hour).Unix()), nil
+	}
 	r.hub.PrependReactor("update", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return r.refuse != nil, nil, r.refuse })
 	member := fakeclient.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, body client.Object, _ ...client.SubResourceCreateOption) error {
 			r.asked++
-			now := time.Now()
-			body.(*authenticationv1.TokenRequest).Status.Token = accountToken("hub", now.Unix(), now.Add(time.Hour).Unix())
-			return nil
+			var err error
+			body.(*authenticationv1.TokenRequest).Status.Token, err = r.answer(time.Now())
+			return err
 		},
 	}).Build()
 	r.status = clusters.Status{Name: "one", State: clusters.StateReady, Registration: clusters.Registration{Namespace: "members", Name: "one"}}
@@ -143,4 +148,33 @@ func TestATokenThatSomethingPutsBackIsReportedAndNotRenewedAgain(t *testing.T) {
 	r.register("3", 46*time.Minute)
 	r.keeper.look(t.Context())
 	r.Expect(strings.Count(r.log.String(), "overwritten by an older one")).To(Equal(1), "it is logged once")
+}
+
+// Each token is nearly over when it comes, and expires a second later than the one before: there is always one to be renewed.
+func TestAMemberThatIssuesTokensThatAreNearlyOverIsAskedOnceAMinute(t *testing.T) {
+	r := newRenewals(t)
+	r.register("1", 45*time.Minute)
+	r.answer = func(now time.Time) (string, error) {
+		return accountToken("hub", now.Add(-24*time.Hour).Unix(), now.Add(time.Hour+time.Duration(r.asked)*time.Second).Unix()), nil
+	}
+	for i := range 5 {
+		r.keeper.look(t.Context())
+		r.status.Registration.ResourceVersion = fmt.Sprint("renewed ", i)
+	}
+	r.Expect(r.asked).To(Equal(1))
+	r.keeper.tokens["one"].next = time.Time{}
+	r.keeper.look(t.Context())
+	r.Expect(r.asked).To(Equal(2))
+}
+
+// The problem is kept, and copied into every list of members.
+func TestWhatAMemberSaysOfARefusedRenewalIsBounded(t *testing.T) {
+	r := newRenewals(t)
+	r.register("1", 45*time.Minute)
+	r.answer = func(time.Time) (string, error) { return "", errors.New(strings.Repeat("no\n", 1<<20)) }
+	r.keeper.look(t.Context())
+	message := r.shows(metav1.ConditionTrue, "RenewalFailed")
+	r.Expect(len(message)).To(BeNumerically("<", 2<<10))
+	r.Expect(message).NotTo(ContainSubstring("\n"))
+	r.Expect(len(r.keeper.tokens["one"].problem)).To(BeNumerically("<", 2<<10))
 }

@@ -31,14 +31,15 @@ type Rules struct {
 	AllowedNetworks []netip.Prefix
 }
 
-// Prefixes of IPv6 addresses that carry an IPv4 address, from the byte given on: RFC 6052 (NAT64), RFC 4291 (IPv4-compatible)
-// and RFC 3056 (6to4). They must not be a way around the rules for what they carry.
+// Prefixes of IPv6 addresses that carry an IPv4 address, from the byte given on: RFC 6052 (NAT64), RFC 4291 (IPv4-compatible),
+// RFC 2765 (IPv4-translated) and RFC 3056 (6to4). They must not be a way around the rules for what they carry.
 var carriers = []struct {
 	prefix netip.Prefix
 	from   int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},
 	{netip.MustParsePrefix("::/96"), 12},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12},
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
@@ -53,6 +54,7 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("100.100.100.200"), // Alibaba Cloud
 	netip.MustParseAddr("168.63.129.16"),   // Azure
 	netip.MustParseAddr("192.0.0.192"),     // Oracle Cloud
+	netip.MustParseAddr("fd00:42::42"),     // Scaleway
 }
 
 // checkAddr returns an error that names the address and the rule when the hub may not connect to ip.

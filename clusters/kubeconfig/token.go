@@ -43,7 +43,7 @@ func (t Token) Spent(now time.Time) int {
 	case life <= 0:
 		return 100
 	}
-	return int(max(0, now.Sub(t.Issued)) * 100 / life)
+	return int(max(0, now.Sub(t.Issued)) / time.Second * 100 / (life / time.Second)) // in seconds: in nanoseconds three years would be too many
 }
 
 // maxTokenBytes bounds what is decoded; tokens of service accounts have about 1 KiB.

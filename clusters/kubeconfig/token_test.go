@@ -42,6 +42,24 @@ func TestATokenSaysWhoseItIsAndWhenItEnds(t *testing.T) {
 	}
 }
 
+// Some clusters issue tokens of many years, and a member may say of a token whatever it likes.
+func TestTheShareOfALifeIsRightHoweverLongTheLifeIs(t *testing.T) {
+	const year = 365 * 24 * 3600
+	for name, c := range map[string]struct {
+		issued, expires, now int64
+		want                 int
+	}{
+		"ten years":              {1000, 1000 + 10*year, 1000 + 9*year, 90},
+		"since 1970":             {0, 60 * year, 57 * year, 95},
+		"longer than a Duration": {-300 * year, 300 * year, 0, 100},
+	} {
+		token, ok := TokenOf(kubeconfigWith(tokenOf("system:serviceaccount:a:b", c.issued, c.expires)))
+		if got := token.Spent(time.Unix(c.now, 0)); !ok || got != c.want {
+			t.Errorf("%s: %d %% are over, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestATokenIsReplacedAndNothingElse(t *testing.T) {
 	now := tokenOf("system:serviceaccount:a:b", 1, 2)
 	changed, err := WithToken(kubeconfigWith("old"), now)

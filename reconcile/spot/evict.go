@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
@@ -27,8 +28,11 @@ import (
 const (
 	// budgetRetry is when an eviction that the API server refused is tried again, if no change of the budget comes first.
 	budgetRetry = 5 * time.Second
-	// conflictRetry is the same for pods of several budgets, which the API server never lets go: somebody has to act.
+	// conflictRetry is the same for pods of several budgets, which the API server never lets go: somebody has to act. No API server is
+	// obeyed that asks for more time.
 	conflictRetry = time.Minute
+	// maxRefusal is how many bytes are kept of what an API server says of a refusal.
+	maxRefusal = 1 << 10
 )
 
 // refusal is the API server's word that a pod may not be evicted now.
@@ -185,11 +189,11 @@ var namedBudget = regexp.MustCompile(`[Dd]isruption budget "?([a-z0-9][-a-z0-9.]
 
 // refusalOf reads a refusal of the API server off an error; nil: it is another error.
 func refusalOf(err error, pod string) *refusal {
-	r := &refusal{pods: 1, retry: budgetRetry, message: fmt.Sprintf("pod %s cannot be evicted now: %s", pod, causeOf(err))}
+	r := &refusal{pods: 1, retry: budgetRetry, message: phrase.Line(fmt.Sprintf("pod %s cannot be evicted now: %s", pod, causeOf(err)), maxRefusal)}
 	switch {
 	case apierrors.IsTooManyRequests(err):
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			r.retry = max(r.retry, time.Duration(seconds)*time.Second)
+			r.retry = min(max(r.retry, time.Duration(seconds)*time.Second), conflictRetry)
 		}
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
 		r.retry = conflictRetry

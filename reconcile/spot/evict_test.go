@@ -125,12 +125,17 @@ func TestARefusalIsReadOffWhatTheServerSays(t *testing.T) {
 		"a budget":        {err: refusedBy("web.v2"), budget: "web.v2", retry: budgetRetry},
 		"still processed": {err: apierrors.NewTooManyRequests("The disruption budget web is still being processed by the server.", 10), budget: "web", retry: 10 * time.Second},
 		"a busy server":   {err: apierrors.NewTooManyRequests("busy", 1), retry: budgetRetry},
+		"an hour":         {err: apierrors.NewTooManyRequests("busy", 3600), retry: conflictRetry},
+		"a long message":  {err: apierrors.NewTooManyRequests(strings.Repeat("busy\n", 1<<18), 1), retry: budgetRetry},
 		"two budgets":     {err: apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which")), retry: conflictRetry},
 		"another error":   {err: apierrors.NewInternalError(errors.New("etcd is gone")), none: true},
 	} {
 		got := refusalOf(test.err, "web-1")
 		if (got == nil) != test.none || (got != nil && (got.budget != test.budget || got.retry != test.retry)) {
 			t.Errorf("%s: got %+v", name, got)
+		}
+		if got != nil && (len(got.message) > 2<<10 || strings.Contains(got.message, "\n")) {
+			t.Errorf("%s: it says %d bytes: %.80q", name, len(got.message), got.message)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,7 @@ func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
 					<-r.Context().Done()
 					_ = to.CloseWithError(r.Context().Err())
 				}()
-				return &http.Response{Header: http.Header{}, Body: from}, nil
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: from}, nil
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?"+query, nil)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -113,6 +114,33 @@ func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
 			g.Expect(err).To(HaveOccurred(), path)
 		}
 		g.Expect(resp.Body.Close()).To(Succeed())
+	}
+}
+
+// What a compressed answer stands for may be nothing at all: no limit of decompressed bytes ends such a one.
+func TestCompressedAnswersThatStandForNothingAreNotReadOn(t *testing.T) {
+	member := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
+	empty := append(slices.Clone(member), 1, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0) // its one block, checksum and length
+	for what, text := range map[string]struct{ begin, again string }{
+		"empty blocks":  {string(member), "\x00\x00\x00\xff\xff"},
+		"empty members": {"", string(empty)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			endless := &endlessly{text: text.again}
+			body := io.NopCloser(io.MultiReader(strings.NewReader(text.begin), endless))
+			way := Unzipped(RoundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}, Body: body}, nil
+			}))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			resp, err := way.RoundTrip(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = io.ReadAll(resp.Body)
+			g.Expect(err).To(MatchError(ErrUnreadable))
+			g.Expect(endless.read).To(BeNumerically("<=", 256<<10))
+			g.Expect(resp.Body.Close()).To(Succeed())
+		})
 	}
 }
 

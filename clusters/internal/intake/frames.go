@@ -27,6 +27,9 @@ func newFrameReader(from io.Reader, limit int64, protobuf bool, grown func(bytes
 const (
 	lengthPrefix = 4
 	keptFrame    = 64 << 10 // larger buffers are not kept for the next event
+	// maxSpace is how many bytes of white space may stand before an event; API servers write a line break. No pace holds it up, which
+	// counts events.
+	maxSpace = 1 << 10
 )
 
 // next returns the next event with all that belongs to it on the wire. It is good until the call after it.
@@ -112,7 +115,7 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 
 // toObject goes past the white space before an object.
 func (r *frameReader) toObject() error {
-	for {
+	for range maxSpace {
 		c, err := r.from.ReadByte()
 		switch {
 		case err != nil:
@@ -123,6 +126,7 @@ func (r *frameReader) toObject() error {
 			return fmt.Errorf("an event of a watch: %w: it is no JSON object", ErrUnreadable)
 		}
 	}
+	return fmt.Errorf("an event of a watch: %w: there are more than %d bytes of white space before it", ErrUnreadable, maxSpace)
 }
 
 // objectScan finds the end of a JSON object. It checks nothing else: who decodes the object does.

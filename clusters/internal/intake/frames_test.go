@@ -67,3 +67,29 @@ func BenchmarkFramesOfJSON(b *testing.B) {
 		})
 	}
 }
+
+// endlessly repeats a text, and counts what was read of it.
+type endlessly struct {
+	text string
+	read int
+}
+
+func (e *endlessly) Read(p []byte) (int, error) {
+	if e.read > 64<<20 {
+		return 0, errors.New("all of it was read")
+	}
+	for i := range p {
+		p[i] = e.text[(e.read+i)%len(e.text)]
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// White space is no event, and so waits for no other: it would keep a processor as busy as its member likes.
+func TestWhiteSpaceWithoutEndIsReadByNobody(t *testing.T) {
+	g := NewWithT(t)
+	from := &endlessly{text: " \n\t\r"}
+	_, err := newFrameReader(from, 4<<20, false, func(int) error { return nil }).next()
+	g.Expect(err).To(MatchError(ErrUnreadable))
+	g.Expect(from.read).To(BeNumerically("<=", 64<<10))
+}

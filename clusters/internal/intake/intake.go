@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
@@ -55,8 +54,7 @@ func (i Intake) Of(objects int, bytes int64) Intake {
 // Guard bounds the answers of next.
 func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
-		stream := IsStream(req)
-		if stream { // compressed events cannot be distinguished before they take memory
+		if IsStream(req) { // compressed events cannot be distinguished before they take memory
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept-Encoding", "identity")
 		}
@@ -69,7 +67,16 @@ func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("member %s: %w", i.Member, errEncoded)
 		}
-		resp.Body = i.body(req, resp, stream)
+		protobuf, ok := encodingOf(resp)
+		switch stream := streams(req, resp); {
+		case ok:
+			resp.Body = i.body(req, resp, stream, protobuf)
+		case stream: // a client would leave it open
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("member %s: the events of a watch: %w", i.Member, ErrUnreadable)
+		default:
+			asText(resp)
+		}
 		return resp, nil
 	})
 }
@@ -88,16 +95,27 @@ func clampRetryAfter(header http.Header) {
 	}
 }
 
-// body is what clients read of an answer. What is neither JSON nor protobuf is marked as text, which no client decodes.
-func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.ReadCloser {
+// encodingOf reports whether an answer is protobuf or, which is usual as well, JSON; not ok: it is neither.
+func encodingOf(resp *http.Response) (protobuf, ok bool) {
 	media, _, err := mime.ParseMediaType(cmp.Or(resp.Header.Get("Content-Type"), "application/json"))
-	protobuf := media == "application/vnd.kubernetes.protobuf"
-	if err != nil || media != "application/json" && !protobuf {
-		if err != nil || !strings.HasPrefix(media, "text/") {
-			resp.Header.Set("Content-Type", "text/plain")
-		}
-		return resp.Body
+	protobuf = media == "application/vnd.kubernetes.protobuf"
+	return protobuf, err == nil && (protobuf || media == "application/json")
+}
+
+// asText has an answer be text, which no client decodes. Of an error, nobody has a use for more than the beginning.
+func asText(resp *http.Response) {
+	resp.Header.Set("Content-Type", "text/plain")
+	if resp.StatusCode == http.StatusOK {
+		return
 	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxRefusal), resp.Body}
+}
+
+// body is what clients read of an answer.
+func (i Intake) body(req *http.Request, resp *http.Response, stream, protobuf bool) io.ReadCloser {
 	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, failed: func(err error) error {
 		err = fmt.Errorf("member %s: %w", i.Member, err)
 		report(req.Context(), err)

@@ -65,7 +65,7 @@ func readEventsWithoutEnd(t *testing.T, sleep func(context.Context, time.Duratio
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
 		took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: pace}
 		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
-			return &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
 		}))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
 		g.Expect(err).NotTo(HaveOccurred())

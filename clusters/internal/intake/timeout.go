@@ -45,11 +45,14 @@ const (
 	// the one that was: what is missing in a watch shows when the next one begins.
 	longestWatch = 10 * time.Minute
 	watchGrace   = 30 * time.Second
+
+	// maxRefusal is how many bytes an answer may have that is an error: who asked reads all of it, and some keep it.
+	maxRefusal = 256 << 10
 )
 
 // Bounded ends requests that have not been answered, body included, within limit; of watches the headers have to come in
 // time, and they end when the time-out is over that they were asked for with. A body that exceeds maxBody bytes ends with an
-// error.
+// error, and one of an error sooner. The refusal of a watch is such a body, not a stream.
 func Bounded(member string, limit time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithCancelCause(req.Context())
@@ -65,7 +68,10 @@ func Bounded(member string, limit time.Duration, maxBody int64, next http.RoundT
 			return nil, err
 		}
 		body := &boundedBody{ReadCloser: resp.Body, ctx: ctx, release: release, left: maxBody}
-		if IsStream(req) {
+		if resp.StatusCode >= http.StatusMultipleChoices {
+			body.left = min(maxBody, maxRefusal)
+		}
+		if streams(req, resp) {
 			timer.Stop()
 			body.left = -1
 			body.release = follow(req, cancel)
@@ -188,6 +194,11 @@ func IsStream(req *http.Request) bool {
 	}
 	query := req.URL.Query()
 	return isTrue(query.Get("watch")) || isTrue(query.Get("follow"))
+}
+
+// streams reports whether an answer is a stream. Clients read any other than 200 as a whole.
+func streams(req *http.Request, resp *http.Response) bool {
+	return IsStream(req) && resp.StatusCode == http.StatusOK
 }
 
 func isTrue(value string) bool { return value == "true" || value == "1" }

@@ -15,6 +15,9 @@ const (
 	maxRatio = 100
 	// anyRatio is how many bytes an answer may have whatever its ratio.
 	anyRatio = 1 << 20
+	// mostZipped is how many bytes a compressed answer may have beside as many as it stands for: what cannot be compressed grows by a
+	// thousandth. Empty blocks stand for nothing, so no limit of what was decompressed ends them.
+	mostZipped = 128 << 10
 )
 
 // Unzipped asks for compressed answers and decompresses them, as [http.Transport] would, and ends those that are compressed
@@ -51,6 +54,7 @@ func (b *unzippedBody) Read(p []byte) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err
 	}
+	b.wire.most = b.read + mostZipped
 	if b.zip == nil {
 		if b.zip, b.err = gzip.NewReader(&b.wire); b.err != nil {
 			b.err = unzipError(b.err)
@@ -76,13 +80,16 @@ func unzipError(err error) error {
 	return err
 }
 
-// countedBody counts what was read.
+// countedBody counts what was read, and fails when that is more than most.
 type countedBody struct {
 	io.ReadCloser
-	read int64
+	read, most int64
 }
 
 func (c *countedBody) Read(p []byte) (int, error) {
+	if c.read > c.most {
+		return 0, fmt.Errorf("%w: compressed, it has %d bytes more than what it stands for", ErrUnreadable, mostZipped)
+	}
 	n, err := c.ReadCloser.Read(p)
 	c.read += int64(n)
 	return n, err
