@@ -105,6 +105,41 @@ func TestWhoWasAcceptedIsHeardThoughItsAddressIsSuspect(t *testing.T) {
 	})
 }
 
+// All are there before the first has shown that it is bad.
+func TestBadTokensThatComeAtOnceAreAskedAboutUntilTheFirstWereBad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reviewer, reviews := newSlowReviewer(t)
+		reviews.limiter = flowcontrol.NewTokenBucketRateLimiter(200, 1) // it answers nobody before all have come
+		const addresses, tokens = 20, 200
+		var flood sync.WaitGroup
+		for i := range addresses * tokens {
+			flood.Go(func() {
+				_, _ = reviewer.Authenticate(from(t.Context(), fmt.Sprintf("10.0.0.%d", i%addresses)), fmt.Sprint("bad", i))
+			})
+		}
+		flood.Wait()
+		if asked, most := reviews.asked.Load(), int64(addresses*(maxReviewsOfAddress+badBeforeSuspect)); asked > most {
+			t.Errorf("the cluster was asked %d times about %d bad tokens, at most %d times is right", asked, addresses*tokens, most)
+		}
+	})
+}
+
+// An answer that nobody waits for costs the cluster as much as any other.
+func TestWhoDoesNotWaitForTheAnswerIsASuspectAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reviewer, reviews := newSlowReviewer(t)
+		gone, leave := context.WithCancel(from(t.Context(), "10.0.0.1"))
+		leave()
+		for i := range 100 {
+			_, _ = reviewer.Authenticate(gone, fmt.Sprint("bad", i))
+			synctest.Wait()
+		}
+		if asked := reviews.asked.Load(); asked > maxReviewsOfAddress+badBeforeSuspect {
+			t.Errorf("the cluster was asked %d times about 100 bad tokens", asked)
+		}
+	})
+}
+
 func TestAnAddressOfIPv6CountsWithItsNetwork(t *testing.T) {
 	for address, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8::1": "2001:db8::/64", "2001:db8::2": "2001:db8::/64", "2001:db8:0:1::1": "2001:db8:0:1::/64",

@@ -104,22 +104,18 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 	if hopeless(token, r.audience, time.Now()) {
 		return Identity{}, ErrBadToken
 	}
-	from, slots := strangerOf(ctx), r.slots
-	if _, trusted := r.trusted.Get(key); !trusted {
-		suspicious, err := r.from.suspicious(from)
-		if err != nil {
+	by := asking{from: strangerOf(ctx), address: Origin(ctx)}
+	var err error
+	if _, by.trusted = r.trusted.Get(key); !by.trusted {
+		if by.suspect, err = r.from.suspicious(by.from); err != nil {
 			return Identity{}, err
 		}
-		if suspicious {
-			slots = r.few
-		}
 	}
-	found, err := r.ask(ctx, key, token, asking{Origin(ctx), slots})
+	found, err := r.ask(ctx, key, token, by)
 	if err != nil {
 		return Identity{}, err
 	}
 	if !found.accepted {
-		r.from.bad(from)
 		return Identity{}, ErrBadToken
 	}
 	return found.identity, nil
@@ -127,8 +123,9 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 
 // asking is for whom the cluster is asked.
 type asking struct {
-	from  string
-	slots chan struct{}
+	from             stranger
+	address          string
+	trusted, suspect bool
 }
 
 func (r *TokenReviewer) key(token string) tokenKey {
@@ -166,14 +163,23 @@ func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string, by 
 
 // review asks the cluster. What it says about a token that it rejects may quote the token, so it is not passed on.
 func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (reviewed, error) {
-	giveBack, err := r.ofOne.take(ctx, by.from)
+	giveBack, err := r.ofOne.take(ctx, by.address)
 	if err != nil {
 		return reviewed{}, fmt.Errorf("review a token: too many reviews for one address: %w", err)
 	}
 	defer giveBack()
+	if !by.trusted && !by.suspect { // those before it in the line may have been bad
+		if by.suspect, err = r.from.suspicious(by.from); err != nil {
+			return reviewed{}, err
+		}
+	}
+	slots := r.slots
+	if by.suspect {
+		slots = r.few
+	}
 	select {
-	case by.slots <- struct{}{}:
-		defer func() { <-by.slots }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return reviewed{}, fmt.Errorf("review a token: too many reviews: %w", ctx.Err())
 	}
@@ -190,6 +196,7 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (re
 	// somebody without one must not be treated as anybody.
 	elsewhere := r.audience != "" && !slices.Contains(answer.Status.Audiences, r.audience)
 	if !answer.Status.Authenticated || elsewhere || user.Username == "" {
+		r.from.bad(by.from) // also if who asked did not wait, and before the next of the same address has its turn
 		return reviewed{}, nil
 	}
 	identity := Identity{User: user.Username, UID: user.UID, Groups: user.Groups}
