@@ -26,6 +26,10 @@ func onlyOwn(before, after, fits string) string {
 	return same(after, before) + " && " + same(before, after)
 }
 
+// leastLife is how many seconds the life of a released pod is bounded to at least. The hub gives it more from now on
+// (plan.StandInTime), but a policy does not know what time it is.
+const leastLife = "3600"
+
 // pods lets the account change its own labels and annotations, the deletion cost, and what a release and a probe need.
 func pods(a Account) rule {
 	var gates []string
@@ -65,8 +69,11 @@ func pods(a Account) rule {
 				"spec.?affinity", "spec.?terminationGracePeriodSeconds")), "may not change what a pod runs, nor where"),
 			deny(updates("oldObject.spec.?schedulingGates.orValue([]).all(g, g.name in "+list(gates...)+
 				" || object.spec.?schedulingGates.orValue([]).exists(n, n.name == g.name))"), "may only take its own scheduling gate away"),
-			deny(updates("object.spec.?activeDeadlineSeconds == oldObject.spec.?activeDeadlineSeconds || "+released),
-				"may only bound the life of a pod that it releases"),
+			deny(updates("object.spec.?activeDeadlineSeconds == oldObject.spec.?activeDeadlineSeconds || ("+released+
+				` && variables.labels[?"pod-template-hash"].orValue("").startsWith("released-") && object.spec.?activeDeadlineSeconds.orValue(0) >= `+leastLife+")"),
+				"may only bound the life of a pod that it releases, and to no less than an hour"),
+			deny(updates(`variables.oldLabels[?"pod-template-hash"] == variables.labels[?"pod-template-hash"] || !(request.namespace in `+systemNamespaces()+")"),
+				"may not release pods of Kubernetes' own namespaces"),
 			deny(`request.operation == "UPDATE" || (`+a.probe()+")", "may only create and delete probes"),
 			deny(`request.operation != "CREATE" || (`+harmless("object.spec")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
 				`object.spec.?automountServiceAccountToken == optional.of(false) && size(object.spec.containers) == 1 && `+

@@ -77,7 +77,7 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 
 func pausePod(namespace, name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name, "pod-template-hash": "abc"}},
 		Spec:       corev1.PodSpec{AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "main", Image: "pause:1"}}},
 	}
 }

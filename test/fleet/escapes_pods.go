@@ -46,6 +46,12 @@ func podEscapes() []Escape {
 		{Name: "keep a pod from ending by a finalizer", try: patching(escapeTargets, foreignPod, `{"metadata":{"finalizers":["example.com/stay"]}}`)},
 		{Name: "change an annotation that others read", try: patching(escapeTargets, foreignPod, `{"metadata":{"annotations":{"sidecar.istio.io/inject":"false"}}}`)},
 		{Name: "end a pod by a deadline", try: patching(escapeTargets, foreignPod, `{"spec":{"activeDeadlineSeconds":1}}`)},
+		{Name: "end a pod by a deadline as if it were released", try: patching(escapeTargets, foreignPod,
+			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"}},"spec":{"activeDeadlineSeconds":100000}}`)},
+		{Name: "release a pod and end it at once", try: patching(escapeTargets, foreignPod,
+			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"},"labels":{"pod-template-hash":"released-abc"}},"spec":{"activeDeadlineSeconds":1}}`)},
+		{Name: "release a pod of kube-system", try: patching(metav1.NamespaceSystem, systemPod,
+			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"},"labels":{"pod-template-hash":"released-abc"}}}`)},
 		{Name: "create a privileged pod in its own namespace", try: creating(Namespace, func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
 		})},

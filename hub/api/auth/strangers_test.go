@@ -14,8 +14,10 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"google.golang.org/grpc/peer"
@@ -191,6 +193,60 @@ func TestTheQuestionsAboutOneDoNotTakeThePlacesOfAnother(t *testing.T) {
 		if len(s.own) != 0 {
 			t.Error("something is kept of those without calls")
 		}
+	})
+}
+
+// TestTheClusterIsNotAskedAboutAHopelessToken has a reviewer see tokens that say of themselves that they are no good.
+func TestTheClusterIsNotAskedAboutAHopelessToken(t *testing.T) {
+	reviewer, reviews := newSlowReviewer(t)
+	for _, claims := range []string{`{"exp":1000}`, `{"kubernetes.io":{},"aud":["https://kubernetes.default.svc"]}`} {
+		token := "good." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+		if _, err := reviewer.Authenticate(from(t.Context(), "10.0.0.1"), token); !errors.Is(err, ErrBadToken) {
+			t.Errorf("%s: %v", claims, err)
+		}
+	}
+	if asked := reviews.asked.Load(); asked != 0 {
+		t.Errorf("the cluster was asked %d times", asked)
+	}
+}
+
+// unansweredReviews answer no question.
+type unansweredReviews struct {
+	authorizationclient.SubjectAccessReviewInterface
+	of map[string]int // under way, by user
+	mu sync.Mutex
+}
+
+func (h *unansweredReviews) Create(ctx context.Context, r *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+	h.mu.Lock()
+	h.of[r.Spec.User]++
+	h.mu.Unlock()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestSoManyQuestionsAboutOneUserAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reviews := &unansweredReviews{of: map[string]int{}}
+		reviewer := NewAccessReviewer(reviews)
+		var lists sync.WaitGroup
+		for i := range 100 {
+			for _, user := range []string{"greedy", "modest"} {
+				if user == "greedy" || i < 2 {
+					lists.Go(func() {
+						_, _ = reviewer.Allowed(t.Context(), Identity{User: user}, Access{Resource: "clusters", Verb: "get", Member: fmt.Sprint(i)})
+					})
+				}
+			}
+		}
+		synctest.Wait()
+		reviews.mu.Lock()
+		greedy, modest := reviews.of["greedy"], reviews.of["modest"]
+		reviews.mu.Unlock()
+		if greedy != maxReviewsOfUser || modest != 2 {
+			t.Errorf("%d questions about one, and %d about another", greedy, modest)
+		}
+		lists.Wait()
 	})
 }
 
