@@ -16,6 +16,10 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
+// Connections that are open on each address, of one caller's address and of all: strangers need no token for one, and it takes up to
+// 100 KiB. Many callers may come through one address.
+const maxConnectionsOfAddress, maxConnections = 512, 1024
+
 // listeners are the addresses that a replica has taken.
 type listeners struct {
 	grpc, rest, peer, metrics, probes net.Listener
@@ -42,11 +46,12 @@ func listen(config *config.Config) (*listeners, error) {
 	l := &listeners{}
 	into := []*net.Listener{&l.grpc, &l.rest, &l.peer, &l.metrics, &l.probes}
 	for i, wanted := range wantedAddresses(config) {
-		var err error
-		if *into[i], err = net.Listen("tcp", wanted.address); err != nil {
+		listener, err := net.Listen("tcp", wanted.address)
+		if err != nil {
 			l.close()
 			return nil, fmt.Errorf("%s: %w", wanted.key, err)
 		}
+		*into[i] = webhook.Capped(listener, maxConnectionsOfAddress, maxConnections)
 	}
 	return l, nil
 }

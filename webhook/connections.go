@@ -62,6 +62,12 @@ func addressIn(text string) netip.Addr {
 	return address
 }
 
+// Capped returns a listener that closes connections that are too many, of one address and of all. Before anything is read of a
+// connection it has taken memory.
+func Capped(of net.Listener, ofAddress, ofAll int) net.Listener {
+	return &cappedListener{of, newPlaces(ofAddress, ofAll)}
+}
+
 // cappedListener closes connections that are too many.
 type cappedListener struct {
 	net.Listener

@@ -98,7 +98,7 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 	s.serving.Store(true)
 	defer s.serving.Store(false)
-	capped := &cappedListener{s.listener, newPlaces(maxConnectionsOfAddress, maxConnections)}
+	capped := Capped(s.listener, maxConnectionsOfAddress, maxConnections)
 	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers, s.log))
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
