@@ -53,11 +53,14 @@ const leastProcs = 4
 
 // TuneProcess sets how eagerly garbage is collected and how many goroutines run at a time, unless the environment's GOGC,
 // GOMEMLIMIT and GOMAXPROCS say so. Call it once, before [New].
-func TuneProcess(environ []string, log *slog.Logger) {
+func TuneProcess(environ []string, log *slog.Logger) { tuneProcess(os.DirFS("/"), environ, log) }
+
+// tuneProcess is [TuneProcess]; root is the container's file system.
+func tuneProcess(root fs.FS, environ []string, log *slog.Logger) {
 	if config.Lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
+	if limit, ok := memoryLimit(root); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 		log.Info("set the memory limit of the garbage collector below that of the container", "bytes", limit)
 	}

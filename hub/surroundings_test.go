@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 
@@ -40,4 +42,19 @@ func TestTheMemoryLimitIsTheContainersLessATenth(t *testing.T) {
 		g.Expect(ok).To(Equal(c.want > 0), "%+v", c)
 		g.Expect(limit).To(Equal(c.want), "%+v", c)
 	}
+}
+
+func TestTheGarbageCollectorKnowsTheContainersLimit(t *testing.T) {
+	limit, percent, procs := debug.SetMemoryLimit(-1), debug.SetGCPercent(100), runtime.GOMAXPROCS(0)
+	t.Cleanup(func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	})
+	g := NewWithT(t)
+	container := fstest.MapFS{"sys/fs/cgroup/memory.max": {Data: []byte("536870912\n")}}
+	tuneProcess(container, []string{"GOMEMLIMIT=1GiB"}, slog.New(slog.DiscardHandler))
+	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(limit), "the environment's counts")
+	tuneProcess(container, nil, slog.New(slog.DiscardHandler))
+	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(483183819))
 }
