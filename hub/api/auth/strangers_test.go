@@ -255,6 +255,47 @@ func through(ctx context.Context, port int) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}})
 }
 
+// fickleReviews accept or reject every token.
+type fickleReviews struct {
+	authenticationclient.TokenReviewInterface
+	accept bool
+}
+
+func (f *fickleReviews) Create(_ context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	r.Status = authenticationv1.TokenReviewStatus{Authenticated: f.accept, Audiences: r.Spec.Audiences, User: authenticationv1.UserInfo{Username: "me"}}
+	return r, nil
+}
+
+func TestATokenThatWasRevokedIsAStrangersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reviews := &fickleReviews{accept: true}
+		reviewer, err := NewTokenReviewer(reviews, "plimsoll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := from(t.Context(), "10.0.0.1")
+		if _, err := reviewer.Authenticate(ctx, "once good"); err != nil {
+			t.Fatal(err)
+		}
+		reviews.accept = false
+		var last error
+		for range 3 * badBeforeSuspect {
+			time.Sleep(acceptedFor)
+			_, _ = reviewer.Authenticate(ctx, "once good")
+		}
+		for i := range 3 * badBeforeSuspect {
+			_, last = reviewer.Authenticate(ctx, fmt.Sprint("bad", i))
+		}
+		if !errors.Is(last, ErrTooManyBadTokens) {
+			t.Fatalf("the address is no suspect: %v", last)
+		}
+		time.Sleep(rejectedFor)
+		if _, err := reviewer.Authenticate(ctx, "once good"); !errors.Is(err, ErrTooManyBadTokens) {
+			t.Errorf("a revoked token is asked about though its address is a suspect: %v", err)
+		}
+	})
+}
+
 func TestBehindAPortForwardOnesBadTokensAreNotTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reviewer, reviews := newSlowReviewer(t)
