@@ -264,7 +264,7 @@ func TestACallIsTimedFromItsHeadToItsAnswer(t *testing.T) {
 		})
 		g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(Equal(spotPatch))
 		var took dto.Metric
-		g.Expect(h.Metrics.duration.WithLabelValues("eu").(prometheus.Metric).Write(&took)).To(Succeed())
+		g.Expect(h.options.Metrics.duration.WithLabelValues("eu").(prometheus.Metric).Write(&took)).To(Succeed())
 		g.Expect(took.GetHistogram().GetSampleCount()).To(BeEquivalentTo(1))
 		g.Expect(took.GetHistogram().GetSampleSum()).To(Equal(0.1))
 	})

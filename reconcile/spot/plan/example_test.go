@@ -20,7 +20,7 @@ func ExamplePlan() {
 	o := plan.Observed{Replicas: 4, Owners: []plan.Owner{{UID: "set", Name: "web", Replicas: 4}}}
 	for slot := range 4 {
 		o.Pods = append(o.Pods, plan.Pod{
-			Name: fmt.Sprint("web-", slot), UID: types.UID(fmt.Sprint(slot)), Owner: "set", Slot: slot, DeletionCost: p.Mix().Cost(slot),
+			Name: fmt.Sprint("web-", slot), UID: types.UID(fmt.Sprint(slot)), Owner: "set", Slot: slot, DeletionCost: policy.ParseCost(p.Mix().Cost(slot)),
 			Capacity: capacity.OnDemand, Created: now.Add(-time.Hour), UnreadySince: now.Add(-time.Hour), Bound: true, Ready: true,
 		})
 	}
