@@ -63,6 +63,27 @@ func TestTheSeriesOfReconcilesCountHowTheyEnd(t *testing.T) {
 	})
 }
 
+// One worker takes 2 s for each of three keys that come at once: the second waits for 2 s, and the third for 4 s.
+func TestTheTimeThatKeysWaitForAWorkerIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Resync: -1}), &calls{}
+		c := launch(h, For(h.Runtime, "values", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
+			time.Sleep(2 * time.Second)
+			seen.add(req.Member, req.Object.Name)
+			return Done(), nil
+		})).Workers(1))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		for _, name := range []string{"one", "two", "three"} {
+			a.add(configMap(name))
+		}
+		time.Sleep(time.Minute)
+		if n := h.value("plimsoll_queue_wait_seconds", "member=a"); n != 6 || seen.count() != 3 {
+			t.Errorf("%d keys waited for %v s, want 3 for 6 s", seen.count(), n)
+		}
+		h.cancel()
+	})
+}
+
 // A reader of the series that every Kubernetes operator has would take six failures for six successes.
 func TestNoSeriesSaysThatFailedReconcilesEndedWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
