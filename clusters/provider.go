@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -37,6 +38,7 @@ type Provider struct {
 	aware   multicluster.Aware // set by Start, before any actor runs
 	joins   joins
 	running sync.WaitGroup // actors and members
+	synced  atomic.Bool    // see Synced
 
 	mu      sync.RWMutex // never held while anything outside this package is called
 	started bool
@@ -175,10 +177,29 @@ func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// Synced reports whether the registrations that existed at the start have been seen.
+// Synced reports whether the registrations that existed at the start have been seen, and each of them has a status. It stays true.
 func (p *Provider) Synced() bool {
+	if p.synced.Load() {
+		return true
+	}
 	for _, informer := range p.secrets.informers {
 		if !informer.HasSynced() {
+			return false
+		}
+	}
+	if !p.eachHasStatus() {
+		return false
+	}
+	p.synced.Store(true)
+	return true
+}
+
+// eachHasStatus reports whether every registration has a status, which its actor publishes soon after the Secret was seen.
+func (p *Provider) eachHasStatus() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for name := range p.secrets.names() {
+		if _, known := p.statuses[name]; !known && p.secrets.get(name) != nil {
 			return false
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -349,4 +351,20 @@ func TestAnOlderMemberThatTakesAnothersIdentityIsTheOneThatIsRefused(t *testing.
 	evil.fault("/readyz", 0)
 	g.Eventually(f.state("evil")).Should(Equal("Refused/" + ReasonDuplicateCluster))
 	g.Consistently(f.state("good"), "300ms").Should(Equal("Ready/Ready"))
+}
+
+// Who asks for a member that has no status is answered that nobody registered it.
+func TestAProviderIsSyncedWhenEveryRegistrationHasAStatus(t *testing.T) {
+	const registrations = 500
+	f := newFleet(t, func(o *Options) {
+		for i := range registrations {
+			o.Secrets.(*fakeSecrets).put(fmt.Sprintf("member-%03d", i), []byte("no kubeconfig"))
+		}
+	})
+	for !f.Synced() {
+		runtime.Gosched()
+	}
+	if known := len(f.Statuses()); known != registrations {
+		t.Errorf("it is synced, and %d of %d registrations have a status", known, registrations)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -153,6 +154,19 @@ func (w *secretWatch) find(namespace, name string) *corev1.Secret {
 		return nil
 	}
 	return newest
+}
+
+// names are those of all Secrets that were seen, some perhaps several times.
+func (w *secretWatch) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, informer := range w.informers {
+			for _, key := range informer.GetStore().ListKeys() {
+				if _, name, err := cache.SplitMetaNamespaceKey(key); err == nil && !yield(name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // get returns the registration name, or nil if there is none.

@@ -135,7 +135,7 @@ func TestAResyncOfZeroIsTheRuntimesAndANegativeOneIsNever(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var runs atomic.Int32
 			build := func(h *hub) *Builder[*gadget] {
-				h.Runtime.opts.Resync = time.Minute
+				h.opts.Resync = time.Minute
 				return For(h.Runtime, "c", sized(&runs)).Resync(test.resync)
 			}
 			inPlant(t, build, func(t *testing.T, _ *hub, s *plant) {

@@ -133,12 +133,12 @@ func (l *listing[T]) callerOf(ctx context.Context) auth.Identity {
 }
 
 func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
-	if l.cluster != "" {
-		if l.by == nil {
-			if _, err := l.member(l.cluster); err != nil {
-				return nil, err
-			}
+	if l.by == nil {
+		if err := l.registered(l.cluster); err != nil {
+			return nil, err
 		}
+	}
+	if l.cluster != "" {
 		return one(l.cluster), nil
 	}
 	from := ""

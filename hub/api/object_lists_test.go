@@ -161,4 +161,20 @@ func TestAReplicaThatHasNotReadTheRegistrationsKnowsOfNoMemberThatIsMissing(t *t
 	if got := ask("dev"); got != codes.OK {
 		t.Errorf("a member that is known already: %s", got)
 	}
+	if _, err := s.objects().ListObjects(as(t, "admin"), &plimsollv1.ListObjectsRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("a list that lacks members: %v", err)
+	}
+	if _, err := s.clusters().ListClusters(as(t, "admin"), &plimsollv1.ListClustersRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("a list of members that lacks some: %v", err)
+	}
+	if _, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Filter: "true"}); status.Code(err) != codes.Unavailable {
+		t.Errorf("an order for all members: %v", err)
+	}
+	watch, err := s.clusters().WatchClusters(as(t, "admin"), &plimsollv1.WatchClustersRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("a watch whose snapshot lacks members: %v", err)
+	}
 }

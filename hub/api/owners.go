@@ -98,17 +98,25 @@ func (f *failures) note(owner, reason string) {
 	f.reason[owner] = reason
 }
 
-// member returns the status of a member, or NOT_FOUND; UNAVAILABLE while this replica has not read the registrations.
+// member returns the status of a member, or NOT_FOUND; UNAVAILABLE while this replica does not know all members.
 func (c *core) member(name string) (clusters.Status, error) {
-	synced := c.members.Synced() // before the question, so that "no" is known to be true
+	unknown := c.knowsMembers() // before the question, so that "no" is known to be true
 	known, ok := c.members.Status(name)
 	switch {
 	case ok:
 		return known, nil
-	case !synced:
-		return clusters.Status{}, status.Errorf(codes.Unavailable, "member %q: this replica has just started and has not read the registrations yet", name)
+	case unknown != nil:
+		return clusters.Status{}, unknown
 	}
 	return clusters.Status{}, apierror.NoMember(name)
+}
+
+// knowsMembers is UNAVAILABLE while this replica does not know all members: a list would leave some out.
+func (c *core) knowsMembers() error {
+	if c.members.Synced() {
+		return nil
+	}
+	return apierror.WithReason(status.New(codes.Unavailable, "this replica has just started and has not read all registrations yet"), "MEMBERS_UNREAD", nil).Err()
 }
 
 // asked is the replica that is asked about a member; "": none is.

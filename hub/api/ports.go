@@ -21,7 +21,7 @@ type Members interface {
 	Statuses() []clusters.Status
 	// Status returns that of one member; false: nobody registered it.
 	Status(name string) (clusters.Status, bool)
-	// Synced reports whether the registrations that there were at the start have been read. Before that nobody can say that a
+	// Synced reports whether all members that were registered at the start have a status. Before that nobody can say that a
 	// member is not registered.
 	Synced() bool
 }

@@ -19,6 +19,9 @@ func (s *clusterService) WatchClusters(request *plimsollv1.WatchClustersRequest,
 	if err != nil {
 		return err
 	}
+	if err := s.registered(""); err != nil {
+		return err
+	}
 	w := watching[*plimsollv1.Cluster, *plimsollv1.WatchClustersResponse]{
 		core: s.core, feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream),
 		needs: auth.Access{Verb: verbList, Resource: resourceClusters}, query: []string{resourceClusters, request.GetFilter()},
@@ -84,10 +87,10 @@ func (s *objectService) WatchObjects(request *plimsollv1.WatchObjectsRequest, st
 	return w.run(stream.Context())
 }
 
-// registered is NOT_FOUND for a member that is not; "" names none.
+// registered is NOT_FOUND for a member that is not, and UNAVAILABLE while that is not known; "" stands for all members.
 func (c *core) registered(member string) error {
 	if member == "" {
-		return nil
+		return c.knowsMembers()
 	}
 	_, err := c.member(member)
 	return err
