@@ -127,15 +127,22 @@ func Example() {
 	// prod-eu web conflict
 }
 
-func TestErrorsSayWhyAndWhenToTryAgain(t *testing.T) {
+// connected is a client of a hub that serves until the test ends.
+func connected(t *testing.T) *client.Client {
+	t.Helper()
 	address, ca, stop := serve()
-	defer stop()
+	t.Cleanup(stop)
 	hub, err := client.New(client.Options{Address: address, CA: ca, Token: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = hub.Close() }()
-	_, err = hub.Objects.RequeueObject(t.Context(), &plimsollv1.RequeueObjectRequest{})
+	t.Cleanup(func() { _ = hub.Close() })
+	return hub
+}
+
+func TestErrorsSayWhyAndWhenToTryAgain(t *testing.T) {
+	hub := connected(t)
+	_, err := hub.Objects.RequeueObject(t.Context(), &plimsollv1.RequeueObjectRequest{})
 	if delay, ok := client.RetryAfter(err); client.ReasonOf(err) != "MEMBER_NOT_ANSWERING" || !ok || delay != 10*time.Second {
 		t.Errorf("%v: %q, %s", err, client.ReasonOf(err), delay)
 	}
@@ -145,13 +152,7 @@ func TestErrorsSayWhyAndWhenToTryAgain(t *testing.T) {
 }
 
 func TestTheLargestAnswerOfAHubIsTaken(t *testing.T) {
-	address, ca, stop := serve()
-	defer stop()
-	hub, err := client.New(client.Options{Address: address, CA: ca, Token: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = hub.Close() }()
+	hub := connected(t)
 	if _, err := hub.Clusters.ListClusters(t.Context(), &plimsollv1.ListClustersRequest{}); err != nil {
 		t.Error(err)
 	}

@@ -73,16 +73,35 @@ func TestWhatHasNoWatchIsListedAgainAndItsChangesArePrinted(t *testing.T) {
 	}
 }
 
-// interrupted is where a command prints that is interrupted when it has printed something.
-type interrupted struct {
+// printed is where a command prints; then is called after each time, with how often it was.
+type printed struct {
 	bytes.Buffer
-	interrupt func()
+	times int
+	then  func(times int)
 }
 
-func (i *interrupted) Write(text []byte) (int, error) {
-	defer i.interrupt()
-	return i.Buffer.Write(text)
+func (p *printed) Write(text []byte) (int, error) {
+	defer func() {
+		p.times++
+		p.then(p.times)
+	}()
+	return p.Buffer.Write(text)
 }
+
+// follow runs a command that goes on until it is interrupted; then may do so, after each time that the command has printed something.
+func (h *hub) follow(t *testing.T, then func(times int, interrupt func()), args ...string) result {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	out, errs := &printed{then: func(times int) { then(times, interrupt) }}, &bytes.Buffer{}
+	code := Run(ctx, append(append([]string{"plimsoll"}, args...), "--server", h.address, "--insecure-plaintext"), Environment{
+		Out: out, Err: errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return now },
+	})
+	return result{code: code, out: out.String(), err: errs.String()}
+}
+
+// atOnce interrupts a command that has printed something.
+func atOnce(_ int, interrupt func()) { interrupt() }
 
 func TestListsWithoutAWatchAreFollowedUntilInterrupted(t *testing.T) {
 	h := startHub(t)
@@ -95,15 +114,9 @@ func TestListsWithoutAWatchAreFollowedUntilInterrupted(t *testing.T) {
 		"get operations --watch --order-by x":     "",
 		"get controllers --watch --insecure-tls":  "",
 	} {
-		ctx, interrupt := context.WithCancel(t.Context())
-		out, errs := &interrupted{interrupt: interrupt}, &bytes.Buffer{}
-		words := append([]string{"plimsoll"}, strings.Fields(args)...)
-		code := Run(ctx, append(words, "--server", h.address, "--insecure-plaintext"), Environment{
-			Out: out, Err: errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return now },
-		})
-		interrupt()
-		if wanted := map[bool]int{true: exitOK, false: exitUsage}[want != ""]; code != wanted || !strings.HasPrefix(out.String(), want) {
-			t.Errorf("plimsoll %s: exit code %d\n%s%s", args, code, out.String(), errs.String())
+		got := h.follow(t, atOnce, strings.Fields(args)...)
+		if wanted := map[bool]int{true: exitOK, false: exitUsage}[want != ""]; got.code != wanted || !strings.HasPrefix(got.out, want) {
+			t.Errorf("plimsoll %s: exit code %d\n%s%s", args, got.code, got.out, got.err)
 		}
 	}
 }

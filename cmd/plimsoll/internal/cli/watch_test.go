@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -72,15 +70,8 @@ func TestObjectsAreWatched(t *testing.T) {
 
 // Ctrl-C is how people end a watch, and no error.
 func TestAWatchThatIsInterruptedEndsWell(t *testing.T) {
-	h := startHub(t)
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	out, errs := &interrupted{interrupt: interrupt}, &bytes.Buffer{}
-	code := Run(ctx, []string{"plimsoll", "get", "objects", "--watch", "--filter", "true", "--server", h.address, "--insecure-plaintext"}, Environment{
-		Out: out, Err: errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return now },
-	})
-	if code != exitOK || errs.String() != "" {
-		t.Errorf("exit code %d: %s", code, errs)
+	if got := startHub(t).follow(t, atOnce, "get", "objects", "--watch", "--filter", "true"); got.code != exitOK || got.err != "" {
+		t.Errorf("exit code %d: %s", got.code, got.err)
 	}
 }
 
