@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -146,4 +147,38 @@ func TestAServerTellsWhetherItServes(t *testing.T) {
 	g.Eventually(server.Serving).Should(Succeed())
 	stop()
 	g.Expect(server.Serving()).NotTo(Succeed())
+}
+
+// Handshakes have limits of their own, which connections whose handshake is over do not count for any more.
+func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	ca := newCA(t)
+	url, _ := start(t, listen(t, ca, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
+	ask := func(transport *http.Transport) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return err
+		}
+		_, err = drain(response)
+		return err
+	}
+	connect := func() *http.Transport {
+		transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle())}
+		t.Cleanup(transport.CloseIdleConnections)
+		return transport
+	}
+	var open []*http.Transport
+	for range maxConnectionsOfAddress {
+		transport := connect()
+		g.Expect(ask(transport)).To(Succeed())
+		open = append(open, transport)
+	}
+	g.Expect(ask(connect())).NotTo(Succeed(), "there are too many")
+	g.Expect(ask(open[1])).To(Succeed(), "those that are there stay")
+	open[0].CloseIdleConnections()
+	g.Eventually(func() error { return ask(connect()) }).WithTimeout(time.Minute).Should(Succeed(), "there is room for another")
 }

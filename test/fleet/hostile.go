@@ -51,7 +51,12 @@ const (
 	HugeCalls Hostility = "huge-calls"
 	// LongRetryAfter refuses everything but probes with 503 and Retry-After: 3600.
 	LongRetryAfter Hostility = "long-retry-after"
-	// OtherFormats answers in YAML, HTML, broken JSON or broken protobuf.
+	// RefusedWatches refuses each watch with a Status that does not end.
+	RefusedWatches Hostility = "refused-watches"
+	// EmptyBytes answers each list with compressed blocks that stand for nothing, and each watch with white space, as fast as they are
+	// read.
+	EmptyBytes Hostility = "empty-bytes"
+	// OtherFormats answers in YAML, HTML, broken JSON or broken protobuf, and leaves such watches open.
 	OtherFormats Hostility = "other-formats"
 	// OthersIdentity answers with the UID of another member's kube-system namespace.
 	OthersIdentity Hostility = "others-identity"
@@ -75,8 +80,8 @@ const (
 // Hostilities are all but AllHostilities, in a fixed order.
 var Hostilities = []Hostility{
 	HugeQuantities, LargeLists, CompressedLists, EndlessPages, EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
-	LongRetryAfter, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms, SlowHandshakes,
-	NoisyTexts,
+	LongRetryAfter, RefusedWatches, EmptyBytes, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms,
+	SlowHandshakes, NoisyTexts,
 }
 
 // HostileOptions describe a hostile member.
@@ -280,8 +285,9 @@ func (h *Hostile) lies() map[Hostility]lie {
 	return map[Hostility]lie{
 		HugeQuantities: hugeQuantities, LargeLists: largeList, CompressedLists: compressedList, EndlessPages: endlessPage,
 		EndlessEvents: endlessEvents, UnfinishedEvents: unfinishedEvent, SlowBodies: slowBody, SilentWatches: silentWatch,
-		LongRetryAfter: longRetryAfter, OtherFormats: h.otherFormat, OthersIdentity: h.othersIdentity, VersionsBack: versionsBack,
-		EndlessDiscovery: endlessDiscovery, Redirects: h.redirect, RefusalStorms: h.refuse, NoisyTexts: noisyText,
+		LongRetryAfter: longRetryAfter, RefusedWatches: refusedWatch, EmptyBytes: emptyBytes, OtherFormats: h.otherFormat,
+		OthersIdentity: h.othersIdentity, VersionsBack: versionsBack, EndlessDiscovery: endlessDiscovery, Redirects: h.redirect,
+		RefusalStorms: h.refuse, NoisyTexts: noisyText,
 	}
 }
 

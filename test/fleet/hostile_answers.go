@@ -226,6 +226,30 @@ func longRetryAfter(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+var refusedWatch = watchOf(func(w http.ResponseWriter, r *http.Request, _, _ string) {
+	w.WriteHeader(http.StatusGone)
+	_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"`)
+	pour(w, r, bytes.Repeat([]byte("a"), 64<<10), hostileBytes)
+	hang(w, r)
+})
+
+// emptyBlocks are 64 KiB of gzip members of nothing, of which a stream may have many.
+var emptyBlocks = sync.OnceValue(func() []byte {
+	nothing := compress("")
+	return bytes.Repeat(nothing, 64<<10/len(nothing))
+})
+
+func emptyBytes(w http.ResponseWriter, r *http.Request) bool {
+	list := listOf(func(w http.ResponseWriter, r *http.Request, _, _ string) {
+		w.Header().Set("Content-Encoding", "gzip")
+		pour(w, r, emptyBlocks(), hostileBytes)
+	})
+	watch := watchOf(func(w http.ResponseWriter, r *http.Request, _, _ string) {
+		pour(w, r, bytes.Repeat([]byte("\n"), 64<<10), hostileBytes)
+	})
+	return list(w, r) || watch(w, r)
+}
+
 func (h *Hostile) otherFormat(w http.ResponseWriter, r *http.Request) bool {
 	if isProbe(r) {
 		return false
@@ -242,6 +266,9 @@ func (h *Hostile) otherFormat(w http.ResponseWriter, r *http.Request) bool {
 	format := formats[h.number(len(formats))]
 	w.Header().Set("Content-Type", format.media)
 	_, _ = io.WriteString(w, format.body)
+	if _, _, watch, _ := asked(r); watch {
+		hang(w, r)
+	}
 	return true
 }
 
