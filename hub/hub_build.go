@@ -297,11 +297,16 @@ func (h *Hub) warm() error {
 	return connected(h.provider.Statuses())
 }
 
+// connected returns an error while members are being connected to. Anybody may ask for it, so it names none of them.
 func connected(members []clusters.Status) error {
+	connecting := 0
 	for _, status := range members {
 		if status.State == clusters.StateConnecting {
-			return fmt.Errorf("member %s: %s", status.Name, status.Message)
+			connecting++
 		}
+	}
+	if connecting > 0 {
+		return fmt.Errorf("%d of %d members are being connected to; the API and the log say which", connecting, len(members))
 	}
 	return nil
 }

@@ -151,3 +151,35 @@ func TestAWatchOfFewOfManyMembersIsServed(t *testing.T) {
 		t.Errorf("it shows %v", shown)
 	}
 }
+
+// A FleetPlacement may name any member in its texts, so the caller's rights in all members are asked about: in so many at most, and for
+// the members that it is spread over first. What is hidden is remembered.
+func TestAFleetPlacementTakesFewReviewsHoweverManyMembersThereAre(t *testing.T) {
+	r := manyMembers(t, maxChecksOfAll+100)
+	last := fmt.Sprintf("m%04d", maxChecksOfAll+99)
+	r.place("shop", "cart", 1, "m0000", last)
+	reviews := newMemberReviews(func(_, about string) bool { return about == "cart" || about == last })
+	s := serve(t, r, func(o *Options) { o.Authorizer = reviews })
+	get := func() *plimsollv1.FleetPlacement {
+		t.Helper()
+		got, err := s.fleet().GetFleetPlacement(as(t, "tenant"), &plimsollv1.GetFleetPlacementRequest{Namespace: "shop", Name: "cart"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.GetPlacement()
+	}
+	if p := get(); p.GetHiddenMembers() != 1 || len(p.GetMembers()) != 1 || p.GetMembers()[0].GetName() != last {
+		t.Errorf("shown: %v", p)
+	}
+	const others = 2 // the right to the FleetPlacement, and to the workloads of all members
+	if n := reviews.count(); n > maxChecksOfAll+others {
+		t.Errorf("%d reviews, want %d at most", n, maxChecksOfAll+others)
+	}
+	before := reviews.count()
+	reviews.forget()
+	get()
+	get()
+	if n := reviews.count() - before; n > 2*(100+1+others) {
+		t.Errorf("%d reviews for two more, of which %d members are known to be hidden", n, maxChecksOfAll-1)
+	}
+}

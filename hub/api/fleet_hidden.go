@@ -31,29 +31,45 @@ func (h hidden) text(text string) string {
 	return text
 }
 
-// hiddenIn are the members, of those registered and those that are named, whose workloads in a namespace the caller may not get.
+// hiddenIn are the members, of those that are named and those registered, whose workloads in a namespace the caller may not get. A
+// call asks about maxChecksOfAll members at most, first about those that are named; all others count as hidden.
 func (s *fleetService) hiddenIn(ctx context.Context, namespace string, named []string) (hidden, error) {
 	needs := auth.Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: namespace}
 	if all, err := s.rights.allowed(ctx, needs); err != nil || all {
 		return nil, err
 	}
-	names := append(s.names(), named...)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	may := make([]bool, len(names))
+	names := append(slices.Clone(named), s.names()...)
+	known, err := s.rights.hidden.Of(identityOf(ctx), needs, len(names))
+	if err != nil {
+		return nil, err
+	}
+	var not hidden
+	asked, seen := make([]string, 0, len(names)), make(map[string]bool, len(names))
+	for _, name := range names {
+		switch {
+		case seen[name]:
+		case known.Has(name), len(asked) == maxChecksOfAll:
+			not = append(not, name)
+		default:
+			asked = append(asked, name)
+		}
+		seen[name] = true
+	}
+	may := make([]bool, len(asked))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(window)
-	for i, name := range names {
+	for i, name := range asked {
 		group.Go(func() (err error) {
-			may[i], err = s.rights.allowed(groupCtx, ofMember(needs, name))
+			if may[i], err = s.rights.allowed(groupCtx, ofMember(needs, name)); err == nil && !may[i] {
+				known.Add(name)
+			}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var not hidden
-	for i, name := range names {
+	for i, name := range asked {
 		if !may[i] {
 			not = append(not, name)
 		}

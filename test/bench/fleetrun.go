@@ -154,6 +154,7 @@ func (b *bench) fleetDrought(ctx context.Context, w *fleetWorkload) error {
 		return err
 	}
 	began := time.Now()
+	b.logf("all spot nodes of %s go", m.Name)
 	nodes, err := m.TakeAway(ctx, kube.Spot)
 	if err != nil {
 		return err

@@ -162,7 +162,8 @@ func (w *fleetWorkload) readyEvicted(since []kube.Mark) (pods []string, err erro
 		for _, e := range evicted {
 			at := slices.IndexFunc(moments, func(m fleet.Moment) bool { return m.Left && m.WasReady && m.Pod == e.Name })
 			if at >= 0 {
-				pods = append(pods, fmt.Sprintf("%s of %s on %s by %s at %s", e.Name, of.Member.Name, moments[at].Capacity, e.User, e.Received.Format(time.TimeOnly)))
+				pods = append(pods, fmt.Sprintf("%s of %s on %s node %s by %s at %s",
+					e.Name, of.Member.Name, moments[at].Capacity, moments[at].Node, e.User, e.Received.Format(time.TimeOnly)))
 			}
 		}
 	}

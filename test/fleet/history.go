@@ -27,9 +27,9 @@ type Moment struct {
 	Pod string
 	// Left says that with this event the pod stopped being alive: it was deleted, or its deletion has begun.
 	Left bool
-	// Capacity type that the pod had before, if it left, and whether it was ready then.
-	Capacity string
-	WasReady bool
+	// Capacity type and node that the pod had before, if it left, and whether it was ready then.
+	Capacity, Node string
+	WasReady       bool
 	// Unplaced is how many pods that are alive were let in without a slot.
 	Unplaced int
 	// Slipped is how many pods that are alive came without a slot, whatever they have now: the hub was not asked about them,
@@ -156,7 +156,7 @@ func (h *History) take(ctx context.Context, event watch.Event) {
 		h.pods[pod.UID] = podState{pod: pod, capacity: capacity, slipped: slipped}
 	}
 	if known && alive(old.pod) && (event.Type == watch.Deleted || !alive(pod)) {
-		moment.Left, moment.Capacity, moment.WasReady = true, old.capacity, Ready(old.pod)
+		moment.Left, moment.Capacity, moment.Node, moment.WasReady = true, old.capacity, old.pod.Spec.NodeName, Ready(old.pod)
 	}
 	moment.Mix = h.mix()
 	moment.Unplaced = h.count(func(state *podState) bool { return !placed(state.pod) })

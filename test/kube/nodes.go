@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -180,25 +181,47 @@ func (c *Cluster) UntaintNodes(ctx context.Context, key string, names ...string)
 // RemoveNodes takes nodes away, as a cloud takes spot capacity back, and the pods on them with them. (Kubernetes itself
 // deletes such pods too, but only after a minute.) Other pods are not touched. A node that is not there is no error.
 func (c *Cluster) RemoveNodes(ctx context.Context, names ...string) error {
-	return c.eachNode(ctx, names, func(ctx context.Context, name string) error {
+	err := c.eachNode(ctx, names, func(ctx context.Context, name string) error {
 		// The node first: a replacement must not be put on it.
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := client.IgnoreNotFound(c.client.Delete(ctx, node)); err != nil {
 			return err
 		}
-		var pods corev1.PodList
-		if err := c.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
+		_, err := c.deletePodsOn(ctx, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// A scheduler that has not seen yet that a node is gone may have put a pod on it meanwhile, which would look ready.
+	var late atomic.Int64
+	for {
+		late.Store(0)
+		err := c.eachNode(ctx, names, func(ctx context.Context, name string) error {
+			n, err := c.deletePodsOn(ctx, name)
+			late.Add(int64(n))
+			return err
+		})
+		if err != nil || late.Load() == 0 {
 			return err
 		}
-		var problems []error
-		for i := range pods.Items {
-			err := c.client.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0), client.Preconditions{UID: &pods.Items[i].UID})
-			if !apierrors.IsConflict(err) {
-				problems = append(problems, client.IgnoreNotFound(err))
-			}
+	}
+}
+
+// deletePodsOn deletes the pods of a node at once, and returns how many there were.
+func (c *Cluster) deletePodsOn(ctx context.Context, node string) (int, error) {
+	var pods corev1.PodList
+	if err := c.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return 0, err
+	}
+	var problems []error
+	for i := range pods.Items {
+		err := c.client.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0), client.Preconditions{UID: &pods.Items[i].UID})
+		if !apierrors.IsConflict(err) {
+			problems = append(problems, client.IgnoreNotFound(err))
 		}
-		return errors.Join(problems...)
-	})
+	}
+	return len(pods.Items), errors.Join(problems...)
 }
 
 // eachNode does something to several nodes at once.
