@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// refusalRate is how many calls of one member are refused at once a second. API servers send hardly any call that is refused.
-	refusalRate = 10
+	// refusalRate is how many calls of one member are refused a second. API servers send hardly any call that is refused.
+	refusalRate = 5
 	// RefusalBurst is how many are refused at once before that counts.
 	RefusalBurst = 20
+	// maxRefusalDelay is how much later a refusal is sent at most. API servers give up after 2 s.
+	maxRefusalDelay = 4 * time.Second
+	// maxRefusalDebt is how many refusals wait for that long.
+	maxRefusalDebt = refusalRate * int(maxRefusalDelay/time.Second)
 	// paces is how many there are for all members: some share one, by chance.
 	paces = 256
-	// refusalDelay is how much later the refusal of each further call is sent.
-	refusalDelay = time.Second
 )
 
-// Refusals delays what the hub answers to calls that it refuses, once there are many of one member: a refusal often ends its
-// connection, and the TLS handshake of the next one costs more than the call. Only refusals wait, so calls that are answered
-// never do. Nil delays nothing. Safe for concurrent use.
+// Refusals delays what the hub answers to calls that it refuses, once there are many of one member: they are then sent one after the
+// other. A refusal often ends its connection, and the TLS handshake of the next one, and what its sender writes before it reads the
+// refusal, cost more than the call. Only refusals wait, so calls that are answered never do. Nil delays nothing. Safe for concurrent use.
 type Refusals struct {
 	seed  maphash.Seed
 	paces [paces]*rate.Limiter
@@ -39,12 +41,19 @@ func NewRefusals() *Refusals {
 // Wait returns when the refusal of a call may be sent, or when ctx ends. Of is the member that the call names, whose token may be
 // wrong: members that nobody registered share the paces of those that exist, and delay nothing but refusals.
 func (r *Refusals) Wait(ctx context.Context, of string) {
-	if r == nil || r.Pace(of).Allow() {
+	if r == nil {
+		return
+	}
+	now, pace, delay := time.Now(), r.Pace(of), maxRefusalDelay
+	if pace.TokensAt(now) > -float64(maxRefusalDebt) { // more would still wait when their sender behaves well again
+		delay = min(delay, pace.ReserveN(now, 1).DelayFrom(now))
+	}
+	if delay == 0 {
 		return
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(refusalDelay):
+	case <-time.After(delay):
 	}
 }
 
