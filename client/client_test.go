@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -174,6 +175,20 @@ func TestATokenFileIsReadAgainAtEachCall(t *testing.T) {
 		if _, err := hub.Objects.ListObjects(t.Context(), &plimsollv1.ListObjectsRequest{}); status.Code(err) != want {
 			t.Errorf("with %q: %v, want %s", content, err, want)
 		}
+	}
+}
+
+// Not even an option that turns TLS off sends a token in plain text.
+func TestATokenIsSentOverTLSOnly(t *testing.T) {
+	hub, err := client.New(client.Options{
+		Address: "127.0.0.1:1", Token: secret, Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
+	})
+	if err == nil {
+		_, err = hub.Clusters.ListClusters(t.Context(), &plimsollv1.ListClustersRequest{})
+		_ = hub.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "require transport level security") {
+		t.Errorf("a token in plain text: %v", err)
 	}
 }
 
