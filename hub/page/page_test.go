@@ -33,6 +33,13 @@ func ask(h http.Handler, method, path string, header http.Header) *httptest.Resp
 	return answer
 }
 
+// wantedHeaders are those that every answer has to have: what the handler sends does not decide that.
+var wantedHeaders = map[string]string{
+	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+	"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	"Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
 func TestEveryFileIsServedWithItsTypeUnderTheStrictPolicy(t *testing.T) {
 	h := handler(t)
 	for name, found := range h.assets {
@@ -40,7 +47,7 @@ func TestEveryFileIsServedWithItsTypeUnderTheStrictPolicy(t *testing.T) {
 		if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != types[path.Ext(name)] || !bytes.Equal(answer.Body.Bytes(), found.plain.body) {
 			t.Errorf("%s: status %d, type %q, %d bytes", name, answer.Code, answer.Header().Get("Content-Type"), answer.Body.Len())
 		}
-		for header, want := range headers {
+		for header, want := range wantedHeaders {
 			if got := answer.Header().Get(header); got != want {
 				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
 			}
@@ -82,6 +89,29 @@ func TestTheFilesHaveNothingInlineAndMakeNoMarkup(t *testing.T) {
 		}
 		if hit := elsewhere.FindString(text); hit != "" && path.Ext(name) != ".svg" {
 			t.Errorf("%s names an address elsewhere: %q", name, hit)
+		}
+	}
+}
+
+// A call has the token of the tab, and nothing that a browser adds by itself: whoever has signed out would still be known by a certificate.
+func TestThePageCallsWithItsTokenAndNothingElse(t *testing.T) {
+	calls := regexp.MustCompile(`\bfetch\(|XMLHttpRequest|EventSource|WebSocket|sendBeacon`)
+	for name, found := range handler(t).assets {
+		text := string(found.plain.body)
+		made := calls.FindAllString(text, -1)
+		if name != "api.js" {
+			if len(made) > 0 {
+				t.Errorf("%s makes calls of its own: %q", name, made)
+			}
+			continue
+		}
+		if len(made) != 1 || made[0] != "fetch(" {
+			t.Errorf("%s calls by %q, want one fetch", name, made)
+		}
+		for _, want := range []string{`credentials: "omit"`, `redirect: "error"`, `cache: "no-store"`, `referrerPolicy: "no-referrer"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %s", name, want)
+			}
 		}
 	}
 }

@@ -119,16 +119,35 @@ func TestAConnectionThatIsLostIsSaidAndMended(t *testing.T) {
 	l := look(t, Admin)
 	l.at("")
 	l.until(readyTile)
-	// Another API at the same address, with a world that has gone on meanwhile.
+	l.away(func() {
+		l.until(readyTile) // what is known stays
+		l.AddMember("newcomer")
+	})
+	l.until(`document.querySelector('[data-member="newcomer"]') && document.getElementById("connection").hidden`)
+}
+
+// What goes while nobody listens is not told by anybody: it is what the next list lacks.
+func TestWhatGoesWhileAConnectionIsLostLeavesThePage(t *testing.T) {
+	l := look(t, Admin)
+	l.FailKey("prod-eu", "shop", "cart", "admission webhook denied the request", 7)
+	l.FailKey("prod-us", "search", "indexer", "the server is on fire", 2)
+	l.at("failing")
+	l.says("2 of 2 keys")
+	l.away(func() { l.Finish("prod-eu", "shop", "cart") })
+	l.until(`document.getElementById("connection").hidden`)
+	l.says("1 of 1 key")
+}
+
+// away ends the API while something happens. Then there is another one at its address, with a world that has gone on.
+func (l *looking) away(meanwhile func()) {
+	l.Helper()
 	address := strings.TrimSuffix(strings.TrimPrefix(l.URL, "https://"), "/ui/")
 	l.must(l.Close())
 	l.says("Not current:")
-	l.until(readyTile) // what is known stays
-	l.AddMember("newcomer")
+	meanwhile()
 	again, err := Serve(l.World, l.People, slog.New(slog.DiscardHandler), address)
 	l.must(err)
 	l.stop, l.ended = again.stop, again.ended
-	l.until(`document.querySelector('[data-member="newcomer"]') && document.getElementById("connection").hidden`)
 }
 
 func TestTheKeyboardAloneIsEnough(t *testing.T) {
