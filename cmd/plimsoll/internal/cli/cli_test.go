@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -88,6 +89,8 @@ type hub struct {
 	pages      int                     // of clusters that were asked for
 	operations []*plimsollv1.Operation // that GetOperation answers, one after the other
 	asked      []*plimsollv1.GetOperationRequest
+	deadline   time.Duration   // of the last of these
+	requests   []proto.Message // that came
 	supposed   *plimsollv1.WhatIfFleetPlacementRequest
 	watches    []watchScript // of clusters, one after the other
 	filters    []string      // of these watches
@@ -101,6 +104,7 @@ func startHub(t *testing.T) *hub {
 	}
 	h := &hub{address: listener.Addr().String()}
 	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		h.keep(request)
 		h.mu.Lock()
 		h.tokens = append(h.tokens, strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ","))
 		fail := h.fail
@@ -117,7 +121,7 @@ func startHub(t *testing.T) *hub {
 			return nil, fail
 		}
 		return next(ctx, request)
-	}))
+	}), grpc.StreamInterceptor(h.keepWatched))
 	plimsollv1.RegisterClusterServiceServer(server, h)
 	plimsollv1.RegisterWorkloadServiceServer(server, h)
 	plimsollv1.RegisterObjectServiceServer(server, h)
@@ -227,10 +231,13 @@ func (h *hub) RequeueWorkload(context.Context, *plimsollv1.RequeueWorkloadReques
 	return &plimsollv1.RequeueWorkloadResponse{Operation: operation(plimsollv1.OperationState_OPERATION_STATE_PENDING, "it waits for a worker")}, nil
 }
 
-func (h *hub) GetOperation(_ context.Context, request *plimsollv1.GetOperationRequest) (*plimsollv1.GetOperationResponse, error) {
+func (h *hub) GetOperation(ctx context.Context, request *plimsollv1.GetOperationRequest) (*plimsollv1.GetOperationResponse, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, request)
+	if deadline, ok := ctx.Deadline(); ok {
+		h.deadline = time.Until(deadline)
+	}
 	next := h.operations[0]
 	if len(h.operations) > 1 {
 		h.operations = h.operations[1:]

@@ -180,6 +180,30 @@ func TestTheTokenComesFromTheFlagTheFileOrTheEnvironment(t *testing.T) {
 	}
 }
 
+// What is typed comes before what is set for all commands.
+func TestWhereTheHubIsComesFromFlagsBeforeTheEnvironment(t *testing.T) {
+	ca, key := pair(t, "hub")
+	other, _ := pair(t, "other")
+	address, _ := secureHub(t, ca, key)
+	const nobody = "127.0.0.1:1"
+	for name, c := range map[string]struct {
+		api, caFile string // of the environment
+		args        []string
+		code        int
+	}{
+		"the environment":              {address, ca, nil, exitOK},
+		"this hub, and none outside":   {nobody, ca, []string{"--server", address}, exitOK},
+		"no hub, and this one outside": {address, ca, []string{"--server", nobody}, exitUnavailable},
+		"its CA, and another outside":  {address, other, []string{"--ca-file", ca}, exitOK},
+		"another CA, and its outside":  {address, ca, []string{"--ca-file", other}, exitUnavailable},
+	} {
+		got := plimsoll(t, map[string]string{"PLIMSOLL_API": c.api, "PLIMSOLL_CA_FILE": c.caFile}, append([]string{"clusters"}, c.args...)...)
+		if got.code != c.code {
+			t.Errorf("%s: %+v, want exit code %d", name, got, c.code)
+		}
+	}
+}
+
 // The account that a flag names is asked for a token, whatever token the environment has.
 func TestAnAccountByFlagComesBeforeATokenOfTheEnvironment(t *testing.T) {
 	h := startHub(t)
@@ -218,6 +242,21 @@ func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 	}
 	if wait := h.asked[len(h.asked)-1].GetWait().AsDuration(); wait <= 0 || wait > longestWait {
 		t.Errorf("asked to wait %s, the API takes up to %s", wait, longestWait)
+	}
+}
+
+// A hub holds an answer back for as long as it was asked to: that is no time in which it does not answer.
+func TestAWaitMayTakeLongerThanACall(t *testing.T) {
+	h := startHub(t)
+	h.operations = []*plimsollv1.Operation{operation(plimsollv1.OperationState_OPERATION_STATE_DONE, "the end")}
+	if got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait", "--timeout", "10m"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// It counts from when the command began to ask: where a machine is slow, seconds are gone by now.
+	if h.deadline <= 10*time.Minute+time.Second {
+		t.Errorf("the hub has %s for an answer that it may hold back for %s", h.deadline, longestWait)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -101,6 +103,10 @@ func TestVersionsOfClientAndHub(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := plimsoll(t, nil, "version", "--server", "127.0.0.1:1", "--insecure-plaintext"); got.code != exitUnavailable || !strings.HasPrefix(got.out, "Client Version: ") {
+		t.Errorf("%+v", got)
+	}
+	h.fail = status.Error(codes.PermissionDenied, "you may not list clusters") // its version is no secret from those who may do nothing
+	if got := h.run(t, "version"); got.code != exitOK || !strings.HasSuffix(got.out, "\nHub Version: v1.2.3\n") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -48,8 +48,8 @@ func TestWhatHasNoWatchIsListedAgainAndItsChangesArePrinted(t *testing.T) {
 		formatJSONPath + "={.controller.queued}": "1\n2\n2\n",
 	} {
 		answers := &lists{
-			answers: [][]*plimsollv1.Controller{{one}, {one}, {more}, {}, {}}, // the fourth may lack it because a member does not answer
-			missing: [][]*plimsollv1.UnreachableMember{nil, nil, nil, gap, nil},
+			answers: [][]*plimsollv1.Controller{{one}, {one}, {more}, {}, {more}, {}}, // the fourth may lack it because a member does not answer
+			missing: [][]*plimsollv1.UnreachableMember{nil, nil, nil, gap, nil, nil},
 		}
 		var printed, warned bytes.Buffer
 		out := &output{format: format}

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // Whoever looks at a fleet in an incident goes on seeing it when a replica of the hub restarts.
@@ -31,6 +34,18 @@ func TestTopEndsWhenTheHubDoesNotAnswerAtAll(t *testing.T) {
 	h.fail = status.Error(codes.Unavailable, "nobody there")
 	if got := h.run(t, "top", "--watch"); got.code != exitUnavailable || got.out != "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What fails and is not asked for is not counted.
+func TestTopAsksForAllThatItCountsAsFailing(t *testing.T) {
+	for value, name := range plimsollv1.ReconcileOutcome_name {
+		l := &load{}
+		l.count(&plimsollv1.ObjectState{LastOutcome: plimsollv1.ReconcileOutcome(value)}, now)
+		asked := strings.Contains(topFilter, strconv.Quote(strings.TrimPrefix(name, "RECONCILE_OUTCOME_")))
+		if counted := l.failing > 0; counted != asked {
+			t.Errorf("%s: counted %t, asked for %t", name, counted, asked)
+		}
 	}
 }
 

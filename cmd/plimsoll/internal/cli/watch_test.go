@@ -26,6 +26,7 @@ func (h *hub) WatchObjects(request *plimsollv1.WatchObjectsRequest, stream grpc.
 	key := &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}
 	for _, message := range []*plimsollv1.WatchObjectsResponse{
 		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT, Object: &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, LastError: "no\x1b quota"}},
+		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC, Reason: "the reader is\x1b too slow"},
 		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED, Unreachable: []*plimsollv1.UnreachableMember{{Member: "us", Reason: "gone"}}},
 		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED, Object: &plimsollv1.ObjectState{Key: key}},
 	} {
@@ -49,10 +50,11 @@ func (h *hub) RequeueMatching(_ context.Context, request *plimsollv1.RequeueMatc
 func TestObjectsAreWatched(t *testing.T) {
 	h := startHub(t)
 	got := h.run(t, "objects", "--watch", "--filter", "object.attempts > 3")
-	if got.code != exitOK || !strings.Contains(got.out, "shop/cart  Waiting  no  quota") || !strings.Contains(got.out, "REMOVED") || !strings.Contains(got.err, "us") {
+	if got.code != exitOK || !strings.Contains(got.out, "shop/cart  Waiting  no  quota") || !strings.Contains(got.out, "REMOVED") ||
+		!strings.Contains(got.err, "listing everything again: the reader is  too slow\n") || !strings.Contains(got.err, "us") {
 		t.Errorf("%+v", got)
 	}
-	if got := h.run(t, "objects", "-w", "--filter", "object.attempts > 3", "-o", "json"); got.code != exitOK || strings.Count(got.out, "\n") != 3 {
+	if got := h.run(t, "objects", "-w", "--filter", "object.attempts > 3", "-o", "json"); got.code != exitOK || strings.Count(got.out, "\n") != 4 {
 		t.Errorf("%+v", got)
 	}
 	for format, want := range map[string]string{
