@@ -68,6 +68,15 @@ func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
 	f.g.Eventually(f.member("bad").warmer.budget.Used.Load).Should(BeNumerically("<", 512<<10), "what the kind held is given back")
 }
 
+// These pods are small, so that nothing but their number is too large.
+func TestAKindOfMoreObjectsThanAllowedDegradesItsMemberAlone(t *testing.T) {
+	f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, labelledPods(11, 0))
+	}, quietWatch, func(o *Options) { o.CacheObjects = 10 })
+	f.suffers("TooLarge")
+}
+
 func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
 	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

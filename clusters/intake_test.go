@@ -121,6 +121,18 @@ func TestAnEventThatSaysItIsTooLongIsNotReadAtAll(t *testing.T) {
 	f.suffers("TooLarge")
 }
 
+// Few bytes of an event may become many in memory, as those of a list may.
+func TestAnEventThatWouldTakeTooMuchMemoryDegradesItsMemberAlone(t *testing.T) {
+	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"d","resourceVersion":"2"},`+
+			`"spec":{"containers":[`+strings.Repeat("{},", 10_000)+`{}]}}}`+"\n") // 30 KB of 64 KiB
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	f.suffers("TooLarge")
+}
+
 func TestACompressedWatchIsRefused(t *testing.T) {
 	var watches atomic.Int64
 	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {

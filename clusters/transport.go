@@ -61,14 +61,19 @@ type transportOptions struct {
 
 // newTransports builds the ways to the member name.
 func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (*transports, error) {
-	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
-	wire, closeIdle, err := vetted.Transport(writeTimeout)
+	wire, closeIdle, err := vetted.Transport(cmp.Or(o.writeTimeout, o.requestTimeout))
 	if err != nil {
 		return nil, err
 	}
 	if vetted.Compresses() {
 		wire = intake.Unzipped(wire)
 	}
+	return transportsOver(name, wire, closeIdle, o), nil
+}
+
+// transportsOver builds the ways to the member name over what carries all of them.
+func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o transportOptions) *transports {
+	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
 	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace(o.metrics.pacing(name))}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
@@ -80,7 +85,7 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
 		probes:    o.metrics.instrument(name, probes),
 		closeIdle: closeIdle,
-	}, nil
+	}
 }
 
 // limited bounds reads, and writes by a time of their own: the fence reckons with it.

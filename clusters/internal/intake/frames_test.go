@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,17 @@ func TestAnEventMayHaveAsManyBytesAsTheLimit(t *testing.T) {
 		frame, err := newFrameReader(strings.NewReader(event), limit, false, func(int) error { return nil }).next()
 		g.Expect(errors.Is(err, ErrTooLarge)).To(Equal(!fits), "%d bytes", size)
 		g.Expect(len(frame) == size).To(Equal(fits))
+	}
+}
+
+func TestAnEventOfProtobufMayHaveAsManyBytesAsTheLimit(t *testing.T) {
+	g := NewWithT(t)
+	const limit = 10_000
+	for size, fits := range map[int]bool{limit: true, limit + 1: false, 2 * limit: false} {
+		stream := append(binary.BigEndian.AppendUint32(nil, uint32(size)), make([]byte, size)...)
+		frame, err := newFrameReader(bytes.NewReader(stream), limit, true, func(int) error { return nil }).next()
+		g.Expect(errors.Is(err, ErrTooLarge)).To(Equal(!fits), "%d bytes", size)
+		g.Expect(len(frame) == lengthPrefix+size).To(Equal(fits))
 	}
 }
 
