@@ -83,24 +83,11 @@ func address(ctx context.Context, ip string) context.Context {
 // Whoever asks for the server's health without a token has some places, and never all.
 func TestTheHealthStreamsOfOneAddressLeaveRoomForOthers(t *testing.T) {
 	s := newStreams(options(t), access{}, mustMetrics(t), limits.NewPace(-1))
-	holding := make(chan struct{})
-	open := func(ip string) error {
-		err := make(chan error, 1)
-		held := make(chan struct{})
-		go func() {
-			err <- s.serve(nil, streamOf{ctx: address(t.Context(), ip)}, &grpc.StreamServerInfo{FullMethod: healthv1.Health_Watch_FullMethodName},
-				func(any, grpc.ServerStream) error { close(held); <-holding; return nil })
-		}()
-		select {
-		case <-held:
-			return nil
-		case refused := <-err:
-			return refused
-		}
-	}
+	open, end := held(s, healthv1.Health_Watch_FullMethodName)
+	defer end()
 	opened := 0
 	for range 10 * maxHealthStreams {
-		if err := open("10.0.0.1"); err == nil {
+		if err := open(address(t.Context(), "10.0.0.1")); err == nil {
 			opened++
 		} else if status.Code(err) != codes.ResourceExhausted {
 			t.Fatal(err)
@@ -109,10 +96,9 @@ func TestTheHealthStreamsOfOneAddressLeaveRoomForOthers(t *testing.T) {
 	if opened == 0 || opened > maxHealthStreams/2 {
 		t.Errorf("one address has %d of %d places", opened, maxHealthStreams)
 	}
-	if err := open("10.0.0.2"); err != nil {
+	if err := open(address(t.Context(), "10.0.0.2")); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	close(holding)
 }
 
 // Who watches the server's health gives the place back after a while, and reads why.

@@ -195,6 +195,25 @@ func TestClustersOfAnOwnerThatIsGoneAreShownAsSeenHere(t *testing.T) {
 	}
 }
 
+func TestTheAddressOfAReplicaIsInNoError(t *testing.T) {
+	asked, owner := twoReplicas(t)
+	delete(owner.fleet.replicas, owner.address) // to connect fails, with an error that has the address
+	s := serve(t, asked, nil)
+	for method, call := range everyCall(s) {
+		if err := call(as(t, "admin")); err != nil && strings.Contains(err.Error(), owner.address) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	get := everyCall(s)[plimsollv1.ObjectService_GetObjectState_FullMethodName]
+	if err := get(as(t, "admin")); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), `member "prod": its owner cannot be reached`) {
+		t.Errorf("%v, want UNAVAILABLE that says why", err)
+	}
+	list, err := s.workloads().ListWorkloads(as(t, "admin"), &plimsollv1.ListWorkloadsRequest{})
+	if err != nil || len(list.GetUnreachable()) != 1 || strings.Contains(list.String(), owner.address) {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 func TestOneObjectOfAnOwnerThatIsGoneIsUnavailable(t *testing.T) {
 	asked, owner := twoReplicas(t)
 	owner.peer = nil
