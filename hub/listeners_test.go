@@ -1,15 +1,24 @@
 package hub
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
+	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // Nobody needs a token to connect.
@@ -53,5 +62,57 @@ func TestConnectionsOfOneAddressAreBoundedOnEachListener(t *testing.T) {
 		_, err = io.WriteString(dial(), "x")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Eventually(accepted).Should(Receive(), "%s: there is room for another", name)
+	}
+}
+
+// A server that asks for certificates and does not require them would answer all of these calls.
+func TestCallsNeedACertificateWhereTheConfigurationSaysWhose(t *testing.T) {
+	g := NewWithT(t)
+	ours, theirs := newTestCA(t), newTestCA(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	g.Expect(os.WriteFile(file, theirs.Bundle(), 0o600)).To(Succeed())
+	metrics, err := webhook.NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	reached := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
+	for _, clientCA := range []string{"", file} {
+		h := &Hub{config: config.Default(), admission: metrics}
+		h.config.Webhook.ClientCA = clientCA
+		serves, calls, err := h.askClients(ours.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), reached)
+		g.Expect(err).NotTo(HaveOccurred())
+		server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, calls, slog.New(slog.DiscardHandler))
+		g.Expect(err).NotTo(HaveOccurred())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- server.Start(ctx) }()
+
+		// status is how a call is answered; 0: the connection is refused.
+		status := func(path string, shows func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) int {
+			trusting := tlstest.Trusting(ours.Bundle())
+			trusting.GetClientCertificate = shows
+			transport := &http.Transport{TLSClientConfig: trusting}
+			defer transport.CloseIdleConnections()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+server.Addr().String()+"/webhook/v1/members/eu/token/"+path, http.NoBody)
+			g.Expect(err).NotTo(HaveOccurred())
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				return 0
+			}
+			g.Expect(response.Body.Close()).To(Succeed())
+			return response.StatusCode
+		}
+		const answered = http.StatusNoContent
+		without, another := http.StatusUnauthorized, 0
+		if clientCA == "" {
+			without, another = answered, answered
+		}
+		for _, path := range []string{"pods", "webapps/validate", "webapps/default"} {
+			g.Expect(status(path, nil)).To(Equal(without), "%s of a client that shows none", path)
+			g.Expect(status(path, theirs.PeerClientTLS().GetClientCertificate)).To(Equal(answered), path)
+			g.Expect(status(path, ours.PeerClientTLS().GetClientCertificate)).To(Equal(another), "%s of another authority's client", path)
+		}
+		g.Expect(status("convert", nil)).To(Equal(answered), "API servers show none for conversions")
+		stop()
+		g.Expect(<-ended).To(Succeed())
 	}
 }

@@ -43,6 +43,7 @@ func runProcess(file string, options []Option) error {
 	AdoptLog(log)
 	TuneProcess(os.Environ(), log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	context.AfterFunc(ctx, stop)
 	h, err := New(ctx, config, append([]Option{WithLog(log)}, options...)...)
 	if err != nil {

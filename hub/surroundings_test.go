@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -57,4 +60,24 @@ func TestTheGarbageCollectorKnowsTheContainersLimit(t *testing.T) {
 	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(limit), "the environment's counts")
 	tuneProcess(container, nil, slog.New(slog.DiscardHandler))
 	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(483183819))
+}
+
+// What is tuned is a process, so this is done by another one. Its hub cannot start: tuning comes before that.
+func TestTheProcessIsTunedBeforeAnythingIsMade(t *testing.T) {
+	g := NewWithT(t)
+	const asOther = "CONFIG_OF_TUNED_HUB"
+	if file := os.Getenv(asOther); file != "" { // and not PLIMSOLL_…, which is for keys of the configuration
+		g.Expect(runProcess(file, nil)).To(MatchError(ContainSubstring("hub cluster: ")))
+		g.Expect(debug.SetGCPercent(gcPercent)).To(Equal(gcPercent))
+		return
+	}
+	file := filepath.Join(t.TempDir(), "hub.yaml")
+	const here = "127.0.0.1:0}"
+	g.Expect(os.WriteFile(file, []byte("api: {grpcAddress: 127.0.0.1:0, restAddress: "+here+"\npeer: {address: "+here+
+		"\nmetrics: {address: "+here+"\nprobes: {address: "+here+"\n"), 0o600)).To(Succeed())
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+	other.Env = []string{asOther + "=" + file} // without GOGC, and without a hub cluster
+	said, err := other.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), "%s", said)
+	g.Expect(string(said)).To(ContainSubstring("--- PASS: " + t.Name()))
 }

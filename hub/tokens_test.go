@@ -2,8 +2,11 @@ package hub
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
@@ -42,4 +45,36 @@ func TestATokenIsRenewedInTimeUnlessSomebodyElseDoes(t *testing.T) {
 			t.Errorf("%s: %+v", name, is)
 		}
 	}
+}
+
+func TestTheMetricsOfATokenSayForHowLongItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		keeper := &tokenKeeper{tokens: map[string]*memberToken{
+			"one":     {known: true, token: kubeconfig.Token{Issued: now.Add(-10 * time.Minute), Expires: now.Add(50 * time.Minute)}},
+			"expired": {known: true, token: kubeconfig.Token{Issued: now.Add(-2 * time.Hour), Expires: now.Add(-time.Hour)}},
+			"forever": {known: true, token: kubeconfig.Token{Issued: now}}, "by certificate": {},
+		}}
+		registry := prometheus.NewRegistry()
+		if err := registry.Register(keeper); err != nil {
+			t.Fatal(err)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := map[string]float64{}
+		for _, family := range families {
+			for _, series := range family.GetMetric() {
+				shown[family.GetName()+" "+series.GetLabel()[0].GetValue()] = series.GetGauge().GetValue()
+			}
+		}
+		want := map[string]float64{
+			"plimsoll_member_token_expiry_seconds one": 3000, "plimsoll_member_token_life_seconds one": 3600,
+			"plimsoll_member_token_expiry_seconds expired": -3600, "plimsoll_member_token_life_seconds expired": 3600,
+		}
+		if diff := cmp.Diff(want, shown); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }

@@ -4,12 +4,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -96,6 +99,38 @@ func TestAPIServersThatShowNoCertificateAreNotAnswered(t *testing.T) {
 		asked, _ := s.asked(fmt.Sprintf("bare-%d", tries))
 		s.g.Expect(asked).To(BeFalse())
 	})
+}
+
+// TestAHubRequiresTheCertificatesOfItsConfiguration calls the webhook of a whole hub. Whoever shows a certificate gets to the token, and
+// is told that there is no such member.
+func TestAHubRequiresTheCertificatesOfItsConfiguration(t *testing.T) {
+	fleets.beside(t)
+	g := NewWithT(t)
+	f, err := fleet.Start(t.Context(), fleet.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(f.Stop()).To(Succeed()) })
+	files := newAPIServerFiles(t)
+	of := filepath.Dir(files.authority)
+	shown, err := tls.LoadX509KeyPair(filepath.Join(of, "client.crt"), filepath.Join(of, "client.key"))
+	g.Expect(err).NotTo(HaveOccurred())
+	hub := startHub(t, f, "certified", fleet.Settings{"webhook.clientCA": files.authority})
+
+	status := func(path string, certificates ...tls.Certificate) (int, error) {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: certificates, InsecureSkipVerify: true}} // who answers is not what is tested
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+hub.Webhook+"/webhook/v1/members/nobody/token/"+path, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	for _, path := range []string{"pods", "webapps/validate"} {
+		g.Eventually(status).WithArguments(path, shown).WithTimeout(patience).Should(Equal(http.StatusNotFound), path) // from when it listens on
+		g.Expect(status(path)).To(Equal(http.StatusUnauthorized), path)
+	}
+	g.Expect(status("convert")).To(Equal(http.StatusNotFound), "API servers show none for conversions")
 }
 
 // loopback is where the servers of these specs listen.
