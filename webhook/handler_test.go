@@ -184,7 +184,7 @@ func TestAnUnknownMemberAndAWrongTokenGetTheSameAnswerUnread(t *testing.T) {
 type unreadable struct{ t *testing.T }
 
 func (u unreadable) Read([]byte) (int, error) {
-	u.t.Error("the body of a stranger was read")
+	u.t.Error("the body was read")
 	return 0, io.EOF
 }
 
@@ -231,6 +231,16 @@ func TestWhatIsNoAdmissionCallIsRefused(t *testing.T) {
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, request)
 	g.Expect(answer.Code).To(Equal(http.StatusUnsupportedMediaType))
+}
+
+func TestACallThatSaysItIsTooLargeIsNotRead(t *testing.T) {
+	h := newHub(t, toSpot)
+	request := httptest.NewRequest(http.MethodPost, h.path(), unreadable{t})
+	request.Header.Set("Content-Type", "application/json")
+	request.ContentLength = calls.MaxBody + 1
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, request)
+	NewWithT(t).Expect(answer.Code).To(Equal(http.StatusRequestEntityTooLarge))
 }
 
 func TestWhatIsNotTheCreationOfAPodIsLetThroughUnplaced(t *testing.T) {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,25 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	}
 	g.Expect(metrics.reading.Load()).To(BeZero())
 	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())
+}
+
+func TestThePodsOfAllMembersThatAreBeingReadAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	var begun []*memberMetrics
+	for i := range maxPodBytes / maxPodBytesOfMember {
+		of, err := metrics.begin(fmt.Sprint(i), maxPodBytesOfMember)
+		g.Expect(err).NotTo(HaveOccurred())
+		begun = append(begun, of)
+	}
+	_, err = metrics.begin("one more", 1)
+	g.Expect(err).To(Equal(errAllBusy))
+	g.Expect(metrics.of("one more").reading.Load()).To(BeZero())
+	for _, of := range begun {
+		metrics.end(of, maxPodBytesOfMember)
+	}
+	g.Expect(metrics.reading.Load()).To(BeZero())
 }
 
 func TestLargeCallsOfOneMemberAreReadAtARate(t *testing.T) {
@@ -105,5 +125,15 @@ func TestConnectionsThatAreTooManyAreClosed(t *testing.T) {
 	g.Expect(listener.Close()).To(Succeed())
 	for range accepted {
 		t.Error("a connection too many")
+	}
+}
+
+// A subscriber has a whole network of IPv6, of 64 bits.
+func TestConnectionsOfANetworkOfIPv6CountAsOfOneAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.0.0.1:5": "10.0.0.1", "[::ffff:10.0.0.1]:5": "10.0.0.1", "[2001:db8::1]:5": "2001:db8::", "[2001:db8::ffff:2]:5": "2001:db8::",
+		"[2001:db8:0:1::1]:5": "2001:db8:0:1::", "[fe80::1%eth0]:5": "fe80::",
+	} {
+		NewWithT(t).Expect(addressIn(text).String()).To(Equal(want), text)
 	}
 }

@@ -22,19 +22,21 @@ func TestEveryRefusalOfAPodCounts(t *testing.T) {
 	}
 	for name, call := range map[string]struct {
 		send   func() *httptest.ResponseRecorder
+		status int
 		counts float64
 	}{
-		"a pod":              {func() *httptest.ResponseRecorder { return pods.call(pods.path(), reviewOf("1", "")) }, 0},
-		"others' pods":       {crowded, 0},
-		"no pod":             {func() *httptest.ResponseRecorder { return pods.call(pods.path(), []byte("[")) }, 1},
-		"a pod, wrong token": {func() *httptest.ResponseRecorder { return pods.call("/webhook/v1/members/eu/1/pods", nil) }, 1},
+		"a pod":              {func() *httptest.ResponseRecorder { return pods.call(pods.path(), reviewOf("1", "")) }, http.StatusOK, 0},
+		"others' pods":       {crowded, http.StatusTooManyRequests, 0},
+		"no pod":             {func() *httptest.ResponseRecorder { return pods.call(pods.path(), []byte("[")) }, http.StatusBadRequest, 1},
+		"a pod, wrong token": {func() *httptest.ResponseRecorder { return pods.call("/webhook/v1/members/eu/1/pods", nil) }, http.StatusNotFound, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			pace := pods.refusals.Pace("eu")
 			pace.SetLimit(0) // nothing comes back meanwhile
 			before := pace.Tokens()
-			call.send()
-			NewWithT(t).Expect(before - pace.Tokens()).To(Equal(call.counts))
+			g.Expect(call.send().Code).To(Equal(call.status))
+			g.Expect(before - pace.Tokens()).To(Equal(call.counts))
 		})
 	}
 }

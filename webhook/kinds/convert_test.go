@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
@@ -82,4 +83,20 @@ func TestAWebAppOfAVerySmallQuantityCostsNothing(t *testing.T) {
 		h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, h.at(call), body))
 		g.Expect(answer.Code).To(Equal(http.StatusOK), call)
 	}
+}
+
+// Each of its containers has a few bytes, and more than a hundred once it is decoded.
+func TestAWebAppThatWouldTakeTooMuchMemoryIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	h := newKindSite(t, webapp.Policy{})
+	const head = `{"apiVersion":"apps.plimsoll.dev/VERSION","kind":"WebApp","metadata":{"name":"a"},"spec":{"containers":[`
+	app := head + strings.Repeat("{},", 100_000) + `{}]}}`
+	for _, call := range []string{"/webapps/validate", "/webapps/default"} {
+		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","resource":{"group":"apps.plimsoll.dev","version":"v1","resource":"webapps"},` +
+			`"object":` + strings.Replace(app, "VERSION", "v1", 1) + `}}`
+		g.Expect(h.post(h.at(call), []byte(body)).Code).To(Equal(http.StatusBadRequest), call)
+	}
+	response := h.convert(t, listOf(strings.Replace(app, "VERSION", "v1beta1", 1), 0))
+	g.Expect(response.Result.Status).To(Equal(metav1.StatusFailure))
+	g.Expect(response.Result.Message).To(ContainSubstring("objects[0]: too large"))
 }

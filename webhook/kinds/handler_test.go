@@ -192,7 +192,9 @@ func TestCallsAboutWebAppsNeedTheMembersToken(t *testing.T) {
 func TestACallAboutWebAppsThatIsTooLargeIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	s := newKindSite(t, webapp.Policy{})
-	g.Expect(s.post("/webhook/v1/members/eu/"+s.token+"/webapps/validate", make([]byte, calls.MaxBody+1)).Code).To(Equal(http.StatusRequestEntityTooLarge))
+	for _, call := range []string{"/webapps/validate", "/webapps/default"} {
+		g.Expect(s.post(s.at(call), make([]byte, calls.MaxBody+1)).Code).To(Equal(http.StatusRequestEntityTooLarge), call)
+	}
 }
 
 // admission posts an admission call about a WebApp.
