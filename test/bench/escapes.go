@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
-	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // escapes counts what somebody with the hub's token could do in a member beyond the hub's own work.
@@ -19,12 +15,7 @@ func (b *bench) escapes(ctx context.Context) error {
 	if err := m.PrepareEscapes(ctx); err != nil {
 		return err
 	}
-	err := fleet.Await(ctx, "the hub's webhook configuration", func(ctx context.Context) (bool, error) {
-		var written admissionregistrationv1.MutatingWebhookConfiguration
-		err := m.Client().Get(ctx, client.ObjectKey{Name: webhook.ConfigurationName}, &written)
-		return len(written.Webhooks) > 0, err
-	})
-	if err != nil {
+	if err := fleet.Await(ctx, "what the hub writes into the member", m.AsksHub); err != nil {
 		return err
 	}
 	kubeconfig, err := m.DirectKubeconfig(ctx)

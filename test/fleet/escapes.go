@@ -40,29 +40,30 @@ type prisoner struct {
 var dry = []string{metav1.DryRunAll}
 
 const (
-	foreignPod    = "foreign"
-	systemPod     = "system"
-	secretName    = "unnamed" // no WebApp names it
-	elsewhere     = "https://attacker.example/webhook/v1/members/x/y/pods"
-	escapeTargets = "escape-targets"
+	foreignPod     = "foreign"
+	systemPod      = "system"
+	gatedPod       = "gated"    // by somebody else
+	foreignAccount = "powerful" // pods could run as this
+	secretName     = "unnamed"  // no WebApp names it
+	elsewhere      = "https://attacker.example/webhook/v1/members/x/y/pods"
+	escapeTargets  = "escape-targets"
 )
 
 // PrepareEscapes makes what escapes are tried on: pods, a Secret, and another's webhook configuration. It may be called again.
 func (m *Member) PrepareEscapes(ctx context.Context) error {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
+	gated := pausePod(escapeTargets, gatedPod)
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}},
 		// Pods need these; a member without controllers has none.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "default"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}, Spec: corev1.NodeSpec{Unschedulable: true}},
-		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod),
+		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod), gated,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: secretName}, StringData: map[string]string{"password": "canary"}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "powerful"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: foreignPod}, Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": foreignPod}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": foreignPod}}, Spec: pausePod("", "").Spec},
-		}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: foreignAccount}},
+		foreignDeployment(escapeTargets, foreignPod), foreignDeployment(metav1.NamespaceSystem, systemPod),
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "others"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "others.example.com", FailurePolicy: &ignore, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
@@ -82,8 +83,17 @@ func pausePod(namespace, name string) *corev1.Pod {
 	}
 }
 
+// foreignDeployment is one that no WebApp has, without pods.
+func foreignDeployment(namespace, name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pausePod("", "").Spec},
+	}}
+}
+
 // TryEscapes tries all escapes with a kubeconfig of the hub, and returns what became of each: nil means that it worked. Nothing is
-// changed. The webhook configuration must have been written by a hub before.
+// changed. A hub must have written before where it is asked; see [Member.AsksHub].
 func TryEscapes(ctx context.Context, kubeconfig []byte, escapes []Escape) (map[string]error, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -110,7 +120,19 @@ func Refused(err error) bool {
 // Escapes are those that are known.
 func Escapes() []Escape {
 	all := append(podEscapes(), webhookEscapes()...)
-	return append(append(all, rightsEscapes()...), workloadEscapes()...)
+	return append(append(append(all, probeEscapes()...), rightsEscapes()...), workloadEscapes()...)
+}
+
+// OwnWork is what some escapes are without what makes them one: if it is not done, they are refused for something else.
+func OwnWork() []Escape {
+	return []Escape{
+		{Name: "create a probe", try: creatingProbe(func(*corev1.Pod) {})},
+		{Name: "create the Deployment of a WebApp", try: creatingDeployment(escapeTargets, func(*appsv1.Deployment) {})},
+		{Name: "create the service account of a WebApp", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Create(ctx, &corev1.ServiceAccount{ObjectMeta: ofWebApp("escaped")}, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+	}
 }
 
 // patch is a JSON merge patch, tried.

@@ -67,6 +67,11 @@ func podEscapes() []Escape {
 		{Name: "evict a pod without the time that it has to end", try: evicting(escapeTargets, foreignPod, &metav1.DeleteOptions{
 			DryRun: dry, Preconditions: uid, GracePeriodSeconds: ptr.To[int64](0),
 		})},
+		{Name: "take another's scheduling gate away", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Pods(escapeTargets).Patch(ctx, gatedPod, types.JSONPatchType,
+				[]byte(`[{"op":"remove","path":"/spec/schedulingGates/0"}]`), metav1.PatchOptions{DryRun: dry})
+			return err
+		}},
 		{Name: "run a command in a pod", try: func(ctx context.Context, p *prisoner) error {
 			return p.CoreV1().RESTClient().Post().Namespace(escapeTargets).Resource("pods").Name(foreignPod).SubResource("exec").
 				Param("command", "id").Param("stdout", "true").Do(ctx).Error()

@@ -58,7 +58,7 @@ func rightsEscapes() []Escape {
 		}},
 		{Name: "run a Job as another account", try: func(ctx context.Context, p *prisoner) error {
 			pod := pausePod("", "").Spec
-			pod.RestartPolicy, pod.ServiceAccountName = corev1.RestartPolicyNever, "powerful"
+			pod.RestartPolicy, pod.ServiceAccountName = corev1.RestartPolicyNever, foreignAccount
 			_, err := p.BatchV1().Jobs(escapeTargets).Create(ctx, &batchv1.Job{
 				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}},
 			}, metav1.CreateOptions{DryRun: dry})
@@ -76,7 +76,7 @@ func rightsEscapes() []Escape {
 func secretEscapes() []Escape {
 	return []Escape{
 		{Name: "get the token of another account", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, "powerful", &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, foreignAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
 		{Name: "get the token of another account by a Secret", try: func(ctx context.Context, p *prisoner) error {
@@ -102,6 +102,13 @@ func leaseEscapes() []Escape {
 		{Name: "hold the Lease of a node", try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "escaped"}},
 				metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "write an Event in the name of another component", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Events(escapeTargets).Create(ctx, &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, Type: corev1.EventTypeNormal, Reason: "Escaped", Source: corev1.EventSource{Component: "kubelet"},
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
+			}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
 		{Name: "write an Event by the other group of Events", try: func(ctx context.Context, p *prisoner) error {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -44,6 +45,29 @@ func webhookEscapes() []Escape {
 		{Name: "hold the cluster up while the hub is away", try: of(func(w *admissionregistrationv1.MutatingWebhook) {
 			w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		})},
+		{Name: "have WebApps sent to another URL", try: func(ctx context.Context, p *prisoner) error {
+			all := p.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+			found, err := all.Get(ctx, webhook.ConfigurationName, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(found.Webhooks) == 0 {
+				return fmt.Errorf("validating webhook configuration %s: no hub has written it yet", found.Name)
+			}
+			found.Webhooks[0].ClientConfig.URL = ptr.To(elsewhere)
+			body, err := json.Marshal(map[string]any{"webhooks": found.Webhooks})
+			if err != nil {
+				return err
+			}
+			kind, data, options := patch(string(body))
+			_, err = all.Patch(ctx, found.Name, kind, data, options)
+			return err
+		}},
+		{Name: "have WebApps converted elsewhere", try: func(ctx context.Context, p *prisoner) error {
+			kind, data, _ := patch(`{"spec":{"conversion":{"webhook":{"clientConfig":{"url":"` + elsewhere + `"}}}}}`)
+			const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.Name
+			return p.Discovery().RESTClient().Patch(kind).AbsPath(definition).Param("dryRun", metav1.DryRunAll).Body(data).Do(ctx).Error()
+		}},
 		{Name: "forget the URL, to set another one later", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"webhooks":[]}`)
 			_, err := p.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, webhook.ConfigurationName, kind, data, options)

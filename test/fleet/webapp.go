@@ -19,17 +19,44 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
-// InstallWebApps makes in a member what `plimsoll webapps install` does. It may be called again.
-func (m *Member) InstallWebApps(ctx context.Context) error {
+// definitions is a client of the member that knows definitions as well.
+func (m *Member) definitions() (client.Client, error) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(known); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	c, err := client.New(m.Cluster.Config(), client.Options{Scheme: known})
 	if err != nil {
-		return fmt.Errorf("member %s: %w", m.Name, err)
+		return nil, fmt.Errorf("member %s: %w", m.Name, err)
+	}
+	return c, nil
+}
+
+// AsksHub reports whether a hub has written into the member where it is asked about pods and WebApps, and where WebApps are converted.
+func (m *Member) AsksHub(ctx context.Context) (bool, error) {
+	c, err := m.definitions()
+	if err != nil {
+		return false, err
+	}
+	var pods admissionregistrationv1.MutatingWebhookConfiguration
+	var webApps admissionregistrationv1.ValidatingWebhookConfiguration
+	var definition apiextensionsv1.CustomResourceDefinition
+	for object, name := range map[client.Object]string{&pods: webhook.ConfigurationName, &webApps: webhook.ConfigurationName, &definition: crd.Name} {
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+			return false, fmt.Errorf("member %s: %w", m.Name, err)
+		}
+	}
+	conversion := definition.Spec.Conversion
+	return len(pods.Webhooks) > 0 && len(webApps.Webhooks) > 0 && conversion != nil && conversion.Webhook != nil, nil
+}
+
+// InstallWebApps makes in a member what `plimsoll webapps install` does. It may be called again.
+func (m *Member) InstallWebApps(ctx context.Context) error {
+	c, err := m.definitions()
+	if err != nil {
+		return err
 	}
 	keep := []string{"get", "list", "watch", "patch"}
 	needed := append(webapp.Rights(),
