@@ -65,7 +65,7 @@ func NewBatches() *Batches {
 func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingRequest, member, caller string, keys []reconcile.Key) (*batch, context.Context) {
 	b := &batch{
 		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys, matched: len(keys),
-		pace: cmp.Or(int(request.GetPerSecond()), defaultPace), done: make(chan struct{}),
+		pace: paceOf(request), done: make(chan struct{}),
 		state: plimsollv1.OperationState_OPERATION_STATE_RUNNING, message: "its keys are being requeued",
 	}
 	b.key = reconcile.Key{Member: member, Controller: request.GetController()}
@@ -73,6 +73,11 @@ func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingReque
 	ctx, stop := context.WithCancel(stopping)
 	b.stop = stop
 	return b, ctx
+}
+
+// paceOf is how many keys of a member an order wants to have requeued in a second.
+func paceOf(request *plimsollv1.RequeueMatchingRequest) int {
+	return cmp.Or(int(request.GetPerSecond()), defaultPace)
 }
 
 // add remembers an order. When there are too many, the caller with the most that are final loses the oldest of these, so that nobody

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -96,7 +97,7 @@ func orderOf(request, answer any) (attributes []slog.Attr) {
 	if r, ok := request.(*plimsollv1.RequeueMatchingRequest); ok {
 		add("filter", r.GetFilter())
 		add("request_id", r.GetRequestId())
-		attributes = append(attributes, slog.Bool("validate_only", r.GetValidateOnly()))
+		attributes = append(attributes, slog.Bool("validate_only", r.GetValidateOnly()), slog.Int("per_second", paceOf(r)))
 	}
 	if r, ok := request.(interface{ GetOperation() string }); ok {
 		add("operation", r.GetOperation())
@@ -106,6 +107,7 @@ func orderOf(request, answer any) (attributes []slog.Attr) {
 	}
 	if a, ok := answer.(*plimsollv1.RequeueMatchingResponse); ok && a != nil {
 		attributes = append(attributes, slog.Int("matched", int(a.GetMatched())))
+		add("operations", strings.Join(a.GetOperations(), " ")) // one for each member
 	}
 	_, cancels := request.(*plimsollv1.CancelOperationRequest) // which names the operation itself
 	if a, ok := answer.(interface{ GetOperation() *plimsollv1.Operation }); ok && !cancels {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"log/slog"
 	"net"
 	"strings"
@@ -282,5 +283,66 @@ func TestTheLogTellsWhoOrderedWhatAndNoReadsUnlessAsked(t *testing.T) {
 	}
 	if audited := strings.Count(s.log.String(), `"msg":"API order"`); audited != 4 {
 		t.Errorf("%d lines for audits, want one for each of the four orders", audited)
+	}
+}
+
+// lastOrder is the newest line for audits.
+func (s *served) lastOrder(t *testing.T) (last map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(s.log.String()) {
+		if !strings.Contains(line, `"msg":"API order"`) {
+			continue
+		}
+		last = map[string]any{}
+		if err := json.Unmarshal([]byte(line), &last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return last
+}
+
+// Whoever reads an audit does not have to guess what was ordered, and finds the operations that came of it.
+func TestALineForAuditsHasAllThatMakesAnOrderWhatItIs(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	has := func(what string, want map[string]any) {
+		t.Helper()
+		got := s.lastOrder(t)
+		for field, value := range want {
+			if got[field] != value {
+				t.Errorf("%s: %s is %v, want %v", what, field, got[field], value)
+			}
+		}
+	}
+	object := &plimsollv1.RequeueObjectRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"}
+	ordered, err := s.objects().RequeueObject(as(t, "admin"), object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ordered.GetOperation().GetId()
+	has("an order of one object", map[string]any{
+		"member": "prod", "controller": "deployment-spot", "namespace": "shop", "name": "cart", "operation": id, "user": "admin", "code": "OK",
+	})
+	if _, err := s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: id}); err != nil {
+		t.Fatal(err)
+	}
+	has("a cancellation", map[string]any{"operation": id, "user": "admin", "code": "OK"})
+	many := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Namespace: "shop", Filter: "object.attempts >= 0"}
+	want := map[string]any{
+		"controller": "deployment-spot", "namespace": "shop", "filter": "object.attempts >= 0", "matched": 1.0, "user": "admin", "code": "OK",
+	}
+	for _, dry := range []bool{true, false} {
+		many.ValidateOnly, want["validate_only"] = dry, dry
+		many.PerSecond, want["per_second"] = 1000, 1000.0
+		if !dry { // the pace is that of whoever asks for none
+			many.PerSecond, want["per_second"] = 0, 50.0
+		}
+		answer, err := s.objects().RequeueMatching(as(t, "admin"), many)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want["operations"] = nil; !dry {
+			want["operations"] = answer.GetOperations()[0]
+		}
+		has("an order of many objects", want)
 	}
 }
