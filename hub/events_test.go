@@ -3,6 +3,7 @@ package hub
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +35,21 @@ func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
 	}
 	if want := []clusters.State{clusters.StateConnecting, clusters.StateReady, clusters.StateUnreachable, clusters.StateReady}; !slices.Equal(states, want) {
 		t.Errorf("%v, want %v", states, want)
+	}
+}
+
+// A replica that starts learns of states that began long ago.
+func TestTheJournalKnowsSinceWhenAndWhyAMemberIsInItsState(t *testing.T) {
+	h, since := newEventLog(), time.Now().Add(-time.Hour)
+	h.member(clusters.Event{Status: clusters.Status{
+		Name: "prod", State: clusters.StateUnreachable, Reason: "ProbeFailed", Message: "it is silent", Since: since,
+	}})
+	events, _ := h.journal.List("prod", "", "", 100)
+	if len(events) != 1 {
+		t.Fatalf("%+v", events)
+	}
+	if e := events[0]; !e.At.Equal(since) || e.Reason != "ProbeFailed" || e.Message != "the member is Unreachable: it is silent" {
+		t.Errorf("%+v", e)
 	}
 }
 

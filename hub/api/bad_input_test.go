@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -54,6 +55,46 @@ func TestABodyThatSaysItIsNoJSONIsRefused(t *testing.T) {
 		response, body := s.call(t, http.MethodPost, path, "{}", header)
 		if response.StatusCode != want || want != 200 && !strings.Contains(body, "application/json") {
 			t.Errorf("%q: HTTP %d: %s", kind, response.StatusCode, body)
+		}
+	}
+}
+
+// A body whose length nobody knows is a body.
+func TestABodyOfUnknownLengthMustBeJSONToo(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	for kind, want := range map[string]int{"application/json": 200, "text/plain": 415} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			"https://"+s.rest+"/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", io.MultiReader(strings.NewReader("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = bearing("admin")
+		request.Header.Set("Content-Type", kind)
+		response, err := s.http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: HTTP %d, want %d", kind, response.StatusCode, want)
+		}
+	}
+}
+
+// The rules for requests hold for those of watches too.
+func TestARequestThatBreaksARuleOpensNoWatch(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	for name, request := range map[string]*plimsollv1.WatchObjectsRequest{
+		"a member":    {Cluster: ".."},
+		"a namespace": {Cluster: "prod", Namespace: "a/b"},
+		"a filter":    {Filter: "true" + strings.Repeat(" ", 2048)},
+	} {
+		stream, err := s.objects().WatchObjects(as(t, "admin"), request)
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s that cannot be: %v", name, err)
 		}
 	}
 }

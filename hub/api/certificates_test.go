@@ -5,9 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
@@ -169,6 +171,11 @@ func TestAClientCertificateSaysWhoCalls(t *testing.T) {
 			if want := []string{"team-eu", "operators", "system:authenticated"}; authorizer.last.User != "alice" || !slices.Equal(authorizer.last.Groups, want) {
 				t.Errorf("it was asked about %+v, want alice of %v", authorizer.last, want)
 			}
+			// An audit of the hub cluster can tell which of a user's certificates it was.
+			id := []string{fmt.Sprintf("X509SHA256=%x", sha256.Sum256(c.certificate.Certificate[0]))}
+			if got := authorizer.last.Extra["authentication.kubernetes.io/credential-id"]; !slices.Equal(got, id) {
+				t.Errorf("it was asked about the credential %v, want %v", got, id)
+			}
 			authorizer.mu.Unlock()
 		}
 	}
@@ -211,14 +218,17 @@ func TestAnAuthorityThatIsTakenOutEndsWhatItsCertificatesHaveBegun(t *testing.T)
 func TestACertificateThatExpiresMeanwhileIsRefused(t *testing.T) {
 	ours := newIssuer(t, "ours")
 	pool := ours.pool()
-	c := auth.NewCertificates(func() *x509.CertPool { return pool })
+	certificates := auth.NewCertificates(func() *x509.CertPool { return pool })
 	leaf, err := x509.ParseCertificate(ours.issue(t, pkix.Name{CommonName: "alice"}, nil).Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[time.Duration]codes.Code{0: codes.OK, 59 * time.Minute: codes.OK, 61 * time.Minute: codes.Unauthenticated} {
-		if _, err := c.Identify([]*x509.Certificate{leaf}, time.Now().Add(at)); status.Code(err) != want {
-			t.Errorf("after %s: %v, want %s", at, err, want)
+	for _, c := range []struct {
+		at   time.Duration
+		want codes.Code
+	}{{0, codes.OK}, {59 * time.Minute, codes.OK}, {61 * time.Minute, codes.Unauthenticated}} { // by then it is remembered as good
+		if _, err := certificates.Identify([]*x509.Certificate{leaf}, time.Now().Add(c.at)); status.Code(err) != c.want {
+			t.Errorf("after %s: %v, want %s", c.at, err, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,6 +45,13 @@ func TestEveryErrorHasAReasonForPrograms(t *testing.T) {
 		}
 		if info.GetReason() != c.reason || info.GetDomain() != auth.Group || info.GetMetadata()["member"] != c.member || retry != c.retry {
 			t.Errorf("%s: %v, retry %v: %v", name, info, retry, c.err)
+		}
+	}
+	// Whoever lacks a right asks an administrator for it: all of it is in the details.
+	for _, detail := range status.Convert(object("nobody", "dev", "cart")).Details() {
+		want := map[string]string{"verb": "get", "resource": "objects", "member": "dev", "namespace": "shop"}
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && !maps.Equal(info.GetMetadata(), want) {
+			t.Errorf("the right that is missing is %v, want %v", info.GetMetadata(), want)
 		}
 	}
 	answer, body := s.call(t, http.MethodGet, "/v1/clusters/none", "", bearing("admin"))

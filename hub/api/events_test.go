@@ -68,6 +68,20 @@ func TestEventsOfAllMembersAreListedTheNewestFirst(t *testing.T) {
 	}
 }
 
+// Much happens within a second when a node goes.
+func TestEventsOfOneSecondAreListedTheNewestFirst(t *testing.T) {
+	r, _ := ledgers(t)
+	second := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for i, name := range []string{"a", "b", "c"} {
+		at := second.Add(time.Duration(i) * time.Millisecond)
+		r.journal.Add(journal.Event{Type: journal.Move, At: at, Member: "dev", Namespace: "shop", Name: name})
+	}
+	answer, err := serve(t, r, nil).events().ListEvents(as(t, "admin"), &plimsollv1.ListEventsRequest{Cluster: "dev"})
+	if want := []string{"dev/c", "dev/b", "dev/a"}; err != nil || !slices.Equal(named(answer.GetEvents()), want) {
+		t.Errorf("%v, %v, want %v", named(answer.GetEvents()), err, want)
+	}
+}
+
 func TestAWatchTellsOfEventsAsTheyCome(t *testing.T) {
 	first, second := ledgers(t)
 	first.journal.Add(journal.Event{Type: journal.Interruption, Member: "dev", Subject: "node-1"})

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,6 +164,29 @@ func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 	})
 }
 
+// Without authentication all callers have one name: what the filters of some connections cost is not what another has to wait for.
+func TestTheFiltersOfOneConnectionDoNotMakeAnotherWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shop(t)
+		for i := range 300 {
+			r.record("prod", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		c := r.ledgerService(t).core
+		c.filters, c.stopping, c.recheck = limits.NewBudgets(100, 1500), ctx, time.Minute // enough for one of the watches, and not for all
+		objects := newServices(c).objects
+		for n := range 10 {
+			who := context.WithValue(ctx, identityKey{}, auth.Identity{User: "unauthenticated", Connection: fmt.Sprint("127.0.0.1:", n)})
+			began := time.Now()
+			err := objects.WatchObjects(&plimsollv1.WatchObjectsRequest{Filter: "object.attempts >= 0"}, ended{objectsOf{streamOf{ctx: who}}})
+			if waited := time.Since(began); !errors.Is(err, errSynced) || waited > time.Second {
+				t.Fatalf("connection %d waits for %s: %v", n, waited, err)
+			}
+		}
+	})
+}
+
 // objectsOf is the stream of a watch for objects, without SendMsg.
 type objectsOf struct{ streamOf }
 
@@ -233,6 +259,54 @@ func TestAQuietWatchSendsBookmarksToResumeFrom(t *testing.T) {
 		then, _ := watch(token)
 		if !slices.Contains(first, "cart") || !slices.Equal(then, []string{"web"}) {
 			t.Errorf("first %v is sent, and behind the bookmark %v", first, then)
+		}
+	})
+}
+
+// The page takes a watch that says nothing for some time for one that is cut off.
+func TestAQuietWatchSaysSoBeforeThePageLosesItsPatience(t *testing.T) {
+	text, err := os.ReadFile("../page/assets/live.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`const silence = ([0-9_]+);`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("live.js does not say how long the page waits")
+	}
+	ms, err := strconv.Atoi(strings.ReplaceAll(string(found[1]), "_", ""))
+	if silence := time.Duration(ms) * time.Millisecond; err != nil || silence < 2*bookmarkEvery {
+		t.Errorf("the page waits for %s, and a bookmark comes every %s: %v", silence, bookmarkEvery, err)
+	}
+}
+
+// Who comes back within a minute goes on where they were, also if nobody has watched meanwhile. Who comes later begins again.
+func TestAFeedKeepsThePlaceOfItsLastWatcherForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		c := shop(t).ledgerService(t).core
+		c.stopping, c.recheck = ctx, time.Minute
+		objects := newServices(c).objects
+		watch := func(token string) (resynced bool, bookmark string) {
+			var sent []*plimsollv1.WatchObjectsResponse
+			stream := marked{objectsOf{streamOf{ctx: context.WithValue(ctx, identityKey{}, auth.Identity{User: "alice"})}}, &sent}
+			if err := objects.WatchObjects(&plimsollv1.WatchObjectsRequest{ResumeToken: token}, stream); !errors.Is(err, errMarked) {
+				t.Fatal(err)
+			}
+			for _, message := range sent {
+				resynced = resynced || message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC
+			}
+			return resynced, sent[len(sent)-1].GetResumeToken()
+		}
+		_, token := watch("")
+		time.Sleep(feedLinger - 10*time.Second)
+		resynced, token := watch(token)
+		if resynced {
+			t.Error("within a minute it begins again")
+		}
+		time.Sleep(feedLinger + 10*time.Second)
+		if resynced, _ := watch(token); !resynced {
+			t.Error("what nobody watches is remembered for longer than a minute")
 		}
 	})
 }

@@ -62,8 +62,11 @@ func TestAFilterThatCannotBeUsedIsRefusedAndSaysWhere(t *testing.T) {
 		"true &&\n object.attempts":        "line 2, column 8: expected type 'bool'",
 		`object.state == "WAITNG"`:         "line 1, column 17: WAITNG is not a value of state",
 		`object.state in ["IDLE", "BUSY"]`: "line 1, column 26: BUSY is not a value of state",
+		`"WAITNG" == object.state`:         "line 1, column 1: WAITNG is not a value of state",
+		`object.state != "WAITNG"`:         "line 1, column 17: WAITNG is not a value of state",
 		`workload.name == "x"`:             "undeclared reference to 'workload'",
 		`object.attempts`:                  "must be a boolean",
+		`dyn(object).attempts`:             "must be a boolean", // also where only an item would tell its type
 		`object.key.name == `:              "Syntax error",
 		`object.last_error.matches("(")`:   "cannot be used",
 		strings.Repeat("(", 300) + "true":  "is not a valid CEL expression",
@@ -219,6 +222,39 @@ func TestAPageTokenWorksOnlyForItsCallerFilterAndOrder(t *testing.T) {
 		_, err := s.objects().ListObjects(as(t, ask.who), &plimsollv1.ListObjectsRequest{Filter: ask.filter, OrderBy: ask.order, PageToken: made.GetNextPageToken()})
 		if status.Code(err) != ask.want {
 			t.Errorf("%s: %v, want %s", name, err, ask.want)
+		}
+	}
+}
+
+// An account that was deleted and made again has the name of the one before it, and is somebody else.
+func TestAPageTokenIsNotForWhoeverHasTheNameLater(t *testing.T) {
+	r := shop(t)
+	r.record("prod", "deployment-spot", "shop", "web")
+	s := newServices(r.ledgerService(t).core)
+	for name, page := range map[string]func(ctx context.Context, token string) (next string, err error){
+		"a list": func(ctx context.Context, token string) (string, error) {
+			answer, err := s.objects.ListObjects(ctx, &plimsollv1.ListObjectsRequest{Cluster: "prod", PageSize: 1, PageToken: token})
+			return answer.GetNextPageToken(), err
+		},
+		"the pods of a workload": func(ctx context.Context, token string) (string, error) {
+			answer, err := s.workloads.GetWorkload(ctx, &plimsollv1.GetWorkloadRequest{
+				Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart", PageSize: 1, PageToken: token,
+			})
+			return answer.GetNextPageToken(), err
+		},
+	} {
+		who := func(uid string) context.Context {
+			return context.WithValue(t.Context(), identityKey{}, auth.Identity{User: "alice", UID: uid})
+		}
+		token, err := page(who("1"), "")
+		if err != nil || token == "" {
+			t.Fatalf("%s: the token %q, %v", name, token, err)
+		}
+		if _, err := page(who("1"), token); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := page(who("2"), token); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: another of the same name: %v", name, err)
 		}
 	}
 }

@@ -278,6 +278,34 @@ func TestMembersThatACallerMayNotSeeAreNotNamed(t *testing.T) {
 	}
 }
 
+// What one watcher may see is not what the next is sent, whoever comes first.
+func TestWatchersOfTheSameFleetPlacementAreEachShownWhatTheyMaySee(t *testing.T) {
+	for _, order := range [][]string{{"admin", "tenant"}, {"tenant", "admin"}} {
+		r := shop(t)
+		r.place("shop", "search", 2, "prod", "secret")
+		s := serve(t, r, nil)
+		s.give("tenant", listFleet, auth.Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
+		for _, who := range order {
+			stream, err := s.fleet().WatchFleetPlacements(as(t, who), &plimsollv1.WatchFleetPlacementsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			named := false
+			for synced := false; !synced; {
+				message, err := stream.Recv()
+				if err != nil {
+					t.Fatal(err)
+				}
+				named = named || strings.Contains(message.String(), "secret")
+				synced = message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED
+			}
+			if named != (who == "admin") {
+				t.Errorf("of %v, %s is told of the hidden member: %t", order, who, named)
+			}
+		}
+	}
+}
+
 func TestAWatchTellsWhatBecomesOfFleetPlacements(t *testing.T) {
 	r := shop(t)
 	s := serve(t, r, nil)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,12 @@ func TestAReadMaskLeavesOutAllOtherFields(t *testing.T) {
 	for _, bad := range []string{"namee", "name.x", "placement.", "", ".", "placement.replicas.x"} {
 		if _, err := s.workloads().ListWorkloads(as(t, "admin"), &plimsollv1.ListWorkloadsRequest{ReadMask: only(bad)}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	for n, want := range map[int]codes.Code{64: codes.OK, 65: codes.InvalidArgument} { // what a mask costs is bounded
+		many := only(slices.Repeat([]string{"name"}, n)...)
+		if _, err := s.workloads().ListWorkloads(as(t, "admin"), &plimsollv1.ListWorkloadsRequest{ReadMask: many}); status.Code(err) != want {
+			t.Errorf("%d fields: %v, want %s", n, err, want)
 		}
 	}
 	response, body := s.call(t, http.MethodGet, "/v1/clusters?readMask=name,state", "", bearing("admin"))

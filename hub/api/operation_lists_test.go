@@ -103,14 +103,17 @@ func TestAnOrderOfManyIsFollowedAndTakenBack(t *testing.T) {
 		return answer.GetOperation()
 	}
 	for _, id := range answer.GetOperations() {
-		if open := follow(id, 0); open.GetState() != plimsollv1.OperationState_OPERATION_STATE_RUNNING || open.GetMatched() != 4 || open.GetFilter() != "object.attempts > 0" {
+		open := follow(id, 0)
+		if open.GetState() != plimsollv1.OperationState_OPERATION_STATE_RUNNING || open.GetMatched() != 4 || open.GetFilter() != "object.attempts > 0" ||
+			open.GetUser() != "admin" || open.GetAcceptedAt() == nil || open.GetFinishedAt() != nil {
 			t.Errorf("%v", open)
 		}
 		cancelled, err := s.objects().CancelOperation(as(t, "admin"), &plimsollv1.CancelOperationRequest{Operation: id})
 		if err != nil || cancelled.GetOperation().GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED || cancelled.GetOperation().GetOrdered() > 3 {
 			t.Errorf("%v, %v", cancelled, err)
 		}
-		if final := follow(id, 30*time.Second); final.GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED {
+		final := follow(id, 30*time.Second)
+		if final.GetState() != plimsollv1.OperationState_OPERATION_STATE_CANCELLED || final.GetFinishedAt() == nil {
 			t.Errorf("%v", final)
 		}
 	}
@@ -132,13 +135,17 @@ func TestWhatDoesNotAnswerIsOrderedOnlyByForce(t *testing.T) {
 	for _, member := range []string{"dev", "test"} {
 		request := &plimsollv1.RequeueObjectRequest{Cluster: member, Controller: "deployment-spot", Namespace: "shop", Name: "o1"}
 		_, err := s.objects().RequeueObject(as(t, "admin"), request)
-		retry := false
+		retry, about := false, ""
 		for _, detail := range status.Convert(err).Details() {
-			_, is := detail.(*errdetails.RetryInfo)
-			retry = retry || is
+			switch detail := detail.(type) {
+			case *errdetails.RetryInfo:
+				retry = true
+			case *errdetails.ErrorInfo:
+				about = detail.GetMetadata()["member"]
+			}
 		}
-		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "MEMBER_NOT_ANSWERING" || !retry {
-			t.Errorf("%s: %v", member, err)
+		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "MEMBER_NOT_ANSWERING" || !retry || about != member {
+			t.Errorf("%s: %v, about %q", member, err, about)
 		}
 		many := &plimsollv1.RequeueMatchingRequest{Cluster: member, Controller: "deployment-spot", Filter: "true", PerSecond: 1000}
 		if _, err := s.objects().RequeueMatching(as(t, "admin"), many); status.Code(err) != codes.FailedPrecondition {

@@ -81,12 +81,19 @@ func TestAPageOfPodsIsForItsWorkloadAndItsCallerOnly(t *testing.T) {
 	if second, err := s.workloads().GetWorkload(as(t, "alice"), request); err != nil || len(second.GetWorkload().GetPods()) != 1 || second.GetNextPageToken() != "" {
 		t.Errorf("the second page: %v, %v", second, err)
 	}
-	elsewhere := &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "StatefulSet", Name: "cart", PageToken: request.PageToken}
-	nonsense := &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart", PageToken: "%%%"}
+	of := func(namespace, kind, name, token string) *plimsollv1.GetWorkloadRequest {
+		return &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: namespace, Kind: kind, Name: name, PageToken: token}
+	}
 	for name, c := range map[string]struct {
 		who     string
 		request *plimsollv1.GetWorkloadRequest
-	}{"another caller": {"bob", request}, "another workload": {"alice", elsewhere}, "nonsense": {"alice", nonsense}} {
+	}{
+		"another caller":    {"bob", request},
+		"another namespace": {"alice", of("bank", "Deployment", "cart", request.GetPageToken())},
+		"another kind":      {"alice", of("shop", "StatefulSet", "cart", request.GetPageToken())},
+		"another name":      {"alice", of("shop", "Deployment", "web", request.GetPageToken())},
+		"nonsense":          {"alice", of("shop", "Deployment", "cart", "%%%")},
+	} {
 		if _, err := s.workloads().GetWorkload(as(t, c.who), c.request); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "page_token") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
@@ -160,18 +161,101 @@ func TestTheSameOrderAtTheSameMomentIsOrderedOnce(t *testing.T) {
 	if got := first.orders(); accepted.Load() != 1 || len(got) != 5 || len(second.orders()) != 0 {
 		t.Errorf("%d calls were accepted, and %d keys ordered, want one and its five", accepted.Load(), len(got))
 	}
+	eventually(t, "all places are free", func() bool { return freeOf(first.batches.places) == maxBatches })
+}
+
+// The name of an order is that of this order: another one of the same name is not taken for its retry, nor is a question.
+func TestTheNameOfAnOrderStandsForNoOther(t *testing.T) {
+	first, _ := failing(t)
+	s := serve(t, first, nil)
+	request := &plimsollv1.RequeueMatchingRequest{
+		Cluster: "dev", Controller: "deployment-spot", Filter: "object.attempts > 1", PerSecond: 1000, RequestId: "nightly",
+	}
+	before, err := s.objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || before.GetMatched() != 3 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	for name, change := range map[string]func(*plimsollv1.RequeueMatchingRequest){
+		"another filter":     func(r *plimsollv1.RequeueMatchingRequest) { r.Filter = "object.attempts > 3" },
+		"another namespace":  func(r *plimsollv1.RequeueMatchingRequest) { r.Namespace = "shop" },
+		"another controller": func(r *plimsollv1.RequeueMatchingRequest) { r.Controller = "" },
+	} {
+		other := proto.CloneOf(request)
+		change(other)
+		answer, err := s.objects().RequeueMatching(as(t, "admin"), other)
+		if err != nil || answer.GetNothingOrdered() || slices.Equal(answer.GetOperations(), before.GetOperations()) {
+			t.Errorf("%s: %v, %v", name, answer, err)
+		}
+	}
+	request.ValidateOnly = true
+	asked, err := s.objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || !asked.GetNothingOrdered() || len(asked.GetOperations()) != 0 || asked.GetMatched() != 3 {
+		t.Errorf("only asked: %v, %v", asked, err)
+	}
+}
+
+// What would be ordered can be asked of an owner that may not act too: nothing comes of it.
+func TestWhatMatchesCanBeAskedOfAnOwnerThatMayNotAct(t *testing.T) {
+	first, second := failing(t)
+	first.lapse()
+	second.lapse()
+	request := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", ValidateOnly: true}
+	answer, err := serve(t, first, nil).objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || answer.GetMatched() != 15 || len(answer.GetUnreachable()) != 0 {
+		t.Errorf("%v, %v", answer, err)
+	}
+}
+
+// So many keys of one member are a mistake in the filter more likely than not.
+func TestAnOrderThatMatchesTooMuchIsRefused(t *testing.T) {
+	first, _ := watched(t)
+	first.manyObjects(maxMatching)
+	s := serve(t, first, nil)
+	for _, dry := range []bool{true, false} { // cart is one more
+		request := &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Filter: "true", ValidateOnly: dry}
+		_, err := s.objects().RequeueMatching(as(t, "admin"), request)
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "matches more than 10000 keys") {
+			t.Errorf("only asked: %t: %v", dry, err)
+		}
+	}
+	if got := len(first.orders()); got != 0 {
+		t.Errorf("%d keys are ordered", got)
+	}
+	most := &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Filter: `object.key.name != "cart"`, ValidateOnly: true}
+	if answer, err := s.objects().RequeueMatching(as(t, "admin"), most); err != nil || answer.GetMatched() != maxMatching {
+		t.Errorf("as many as may match: %d, %v", answer.GetMatched(), err)
+	}
+}
+
+func TestTheSampleOfWhatMatchesHasAtMost100KeysOverAllMembers(t *testing.T) {
+	first, second := ledgers(t)
+	for member, owner := range map[string]*replica{"dev": first, "prod": first, "test": second} {
+		for i := range 80 {
+			owner.record(member, "deployment-spot", "shop", fmt.Sprintf("o%02d", i))
+		}
+	}
+	request := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", ValidateOnly: true}
+	answer, err := serve(t, first, nil).objects().RequeueMatching(as(t, "admin"), request)
+	if err != nil || answer.GetMatched() != 240 || len(answer.GetSample()) != 100 {
+		t.Errorf("%d keys, %d of them in the sample, %v", answer.GetMatched(), len(answer.GetSample()), err)
+	}
+}
+
+// keysOfDev are keys of failing, in member dev.
+func keysOfDev(names ...string) (keys []reconcile.Key) {
+	for _, name := range names {
+		key := reconcile.Key{Member: "dev", Controller: "deployment-spot"}
+		key.Namespace, key.Name = "shop", name
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _ := failing(t)
 		s := first.ledgerService(t)
-		keys := make([]reconcile.Key, 0, 5)
-		for i := range 5 {
-			key := reconcile.Key{Member: "dev", Controller: "deployment-spot"}
-			key.Namespace, key.Name = "shop", fmt.Sprintf("o%d", i)
-			keys = append(keys, key)
-		}
+		keys := keysOfDev("o0", "o1", "o2", "o3", "o4")
 		s.batches.places.Enter("admin")
 		b, ctx := newBatch(t.Context(), &plimsollv1.RequeueMatchingRequest{PerSecond: 20}, "dev", "admin", keys)
 		go s.work(ctx, b)
@@ -191,6 +275,20 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 			t.Errorf("%d orders after the member has gone, %d places free", got, freeOf(s.batches.places))
 		}
 		if got := b.operation(); got.GetState() != plimsollv1.OperationState_OPERATION_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// What has gone since it matched was not requeued, and nobody is told that it was.
+func TestAKeyThatHasGoneIsNotCountedAsOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _ := failing(t)
+		s := first.ledgerService(t)
+		s.batches.places.Enter("admin")
+		b, ctx := newBatch(t.Context(), &plimsollv1.RequeueMatchingRequest{}, "dev", "admin", keysOfDev("o0", "gone", "o1"))
+		s.work(ctx, b)
+		if got := b.operation(); got.GetState() != plimsollv1.OperationState_OPERATION_STATE_DONE || got.GetMatched() != 3 || got.GetOrdered() != 2 {
 			t.Errorf("%v", got)
 		}
 	})

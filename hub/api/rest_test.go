@@ -88,7 +88,8 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 				t.Errorf("Content-Type: %q", kind)
 			}
 			if c.field != "" && (len(got.Details) != 2 || got.Details[0].Type != "type.googleapis.com/google.rpc.BadRequest" ||
-				got.Details[0].FieldViolations[0].Field != c.field || got.Details[0].FieldViolations[0].Description == "") {
+				got.Details[0].FieldViolations[0].Field != c.field || got.Details[0].FieldViolations[0].Description == "" ||
+				got.Details[0].FieldViolations[0].Reason == "") {
 				t.Errorf("details %+v, want a violation of %s", got.Details, c.field)
 			}
 		})
@@ -96,18 +97,21 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 }
 
 func TestRESTAnswersWithWhatIsAsked(t *testing.T) {
-	s := serve(t, shop(t), nil)
+	r := shop(t)
+	r.record("prod", "deployment-spot", "", "node-1")
+	s := serve(t, r, nil)
 	for call, want := range map[string]map[string]any{
 		"GET /v1/clusters":                 {"clusters.0.name": "prod", "clusters.0.state": "CLUSTER_STATE_READY", "nextPageToken": "", "clusters.0.workloads.spotActual": 6.0},
 		"GET /v1/clusters/prod":            {"cluster.owner": "10.0.0.1:9444", "cluster.kubernetesVersion": "v1.36.1"},
 		"GET /v1/workloads":                {"workloads.0.name": "cart", "workloads.0.placement.spotPercentage": 70.0, "workloads.0.placement.minOnDemand": nil},
 		"GET /v1/workloads?namespace=none": {"nextPageToken": "", "workloads.0": nil},
-		"GET /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart":              {"workload.pods.0.slot": 0.0, "workload.pods.1.slot": nil},
-		"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart":          {"object.lastOutcome": "RECONCILE_OUTCOME_DONE"},
-		"GET /v1/operations/w.prod.shop.id-0":                                          {"operation.state": "OPERATION_STATE_PENDING"},
-		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue":     {"operation.key.controller": "deployment-spot"},
-		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf":      {"moves": 2.0, "firstMoves.0.pod": "cart-0", "firstMoves.0.purpose": "MOVE_PURPOSE_MIX", "then.placement.strategy": "MOVE_STRATEGY_EVICT"},
-		"POST /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart:requeue": {"operation.key.name": "cart"},
+		"GET /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart":                 {"workload.pods.0.slot": 0.0, "workload.pods.1.slot": nil},
+		"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart":             {"object.lastOutcome": "RECONCILE_OUTCOME_DONE"},
+		"GET /v1/clusters/prod/controllers/deployment-spot/objects/node-1?readMask=state": {"object.state": "RECONCILE_STATE_IDLE"}, // it has no namespace
+		"GET /v1/operations/w.prod.shop.id-0":                                             {"operation.state": "OPERATION_STATE_PENDING"},
+		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue":        {"operation.key.controller": "deployment-spot"},
+		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf":         {"moves": 2.0, "firstMoves.0.pod": "cart-0", "firstMoves.0.purpose": "MOVE_PURPOSE_MIX", "then.placement.strategy": "MOVE_STRATEGY_EVICT"},
+		"POST /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart:requeue":    {"operation.key.name": "cart"},
 	} {
 		t.Run(call, func(t *testing.T) {
 			method, path, _ := strings.Cut(call, " ")
@@ -165,6 +169,7 @@ func TestAnUnauthenticatedAPIAnswersNoWebPages(t *testing.T) {
 		"by name":                    {http.Header{"Host": {"localhost:1"}}, 200},
 		"a page of another site":     {http.Header{"Origin": {"https://evil.example"}}, 403},
 		"a page from a file":         {http.Header{"Origin": {"null"}}, 403},
+		"a page of another port":     {http.Header{"Origin": {"https://127.0.0.1:1"}}, 403}, // where another user's server may listen
 		"a name that was made to be": {http.Header{"Host": {"evil.example"}}, 403},
 		"a name that only begins so": {http.Header{"Host": {"localhost.evil.example"}}, 403},
 		"a page of its own":          {http.Header{"Origin": {"https://" + s.rest}}, 200},
@@ -175,5 +180,40 @@ func TestAnUnauthenticatedAPIAnswersNoWebPages(t *testing.T) {
 				t.Errorf("HTTP %d: %s, want %d", response.StatusCode, body, c.status)
 			}
 		})
+	}
+}
+
+// Only watches are streams, and how long a call may take is the hub's to say.
+func TestHeadersDoNotChangeHowACallIsAnswered(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	for name, header := range map[string][2]string{
+		"events":              {"Accept", "text/event-stream"},
+		"no time":             {"Grpc-Timeout", "1n"},
+		"all the time":        {"Grpc-Timeout", "99999999H"},
+		"a time that is none": {"Grpc-Timeout", "nonsense"},
+	} {
+		for path, want := range map[string]int{"/v1/clusters": 200, "/v1/clusters/none": 404} {
+			with := bearing("admin")
+			with.Set(header[0], header[1])
+			response, body := s.call(t, http.MethodGet, path, "", with)
+			if kind := response.Header.Get("Content-Type"); response.StatusCode != want || kind != "application/json" || !json.Valid([]byte(body)) {
+				t.Errorf("%s: %s: HTTP %d, %s: %s", name, path, response.StatusCode, kind, body)
+			}
+		}
+	}
+}
+
+// What the API says is of this moment and for whoever asked, and it is JSON whatever a browser makes of it.
+func TestAnswersAreNotKeptAndNotTakenForAnythingElse(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	for path, token := range map[string]string{
+		"/v1/clusters": "admin", "/v1/clusters/prod": "nobody", "/v1/workloads": "impostor", "/v2": "admin", "/openapi.json": "",
+	} {
+		response, _ := s.call(t, http.MethodGet, path, "", bearing(token))
+		for header, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+			if got := response.Header.Get(header); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, header, got, want)
+			}
+		}
 	}
 }

@@ -122,6 +122,20 @@ func TestAWatchTellsWhatThereIsAndThenWhatChangesWhoeverOwnsIt(t *testing.T) {
 	expect(t, events, "REMOVED dev/cart")
 }
 
+// What had gone before a watch began is none of its reader's business: they are told what there is.
+func TestAWatchDoesNotTellOfWhatHadGoneBeforeItBegan(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	events, _, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"}) // so that the feed goes on
+	expect(t, events, "PUT dev/cart", "SYNCED")
+	first.attempts("dev", "web", 1)
+	expect(t, events, "PUT dev/web")
+	first.forgetRecord("dev", "web")
+	expect(t, events, "REMOVED dev/web")
+	late, _, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	expect(t, late, "PUT dev/cart", "SYNCED") // and nothing of another object
+}
+
 func TestAMemberWhoseOwnerGoesStaysInAWatchAndIsNamed(t *testing.T) {
 	first, second := watched(t)
 	events, _, _ := serve(t, first, nil).watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "test"})
@@ -458,12 +472,15 @@ func TestWatchesOverRESTAreLinesOrEvents(t *testing.T) {
 		}
 		lines := bufio.NewScanner(response.Body)
 		for _, what := range []string{"WATCH_EVENT_TYPE_PUT", "WATCH_EVENT_TYPE_SYNCED"} {
-			for lines.Scan() && lines.Text() == "" {
-			}
+			lines.Scan()
 			var message struct{ Result struct{ Type string } }
 			text, ok := strings.CutPrefix(lines.Text(), want[1])
 			if err := json.Unmarshal([]byte(text), &message); err != nil || !ok || message.Result.Type != what {
 				t.Errorf("%q: %s: %v", accept, lines.Text(), err)
+			}
+			// Until an empty line comes, a browser takes what follows for more of the event, and tells nobody.
+			if accept != "" && (!lines.Scan() || lines.Text() != "") {
+				t.Errorf("behind the event %s comes %q", what, lines.Text())
 			}
 		}
 		leave()

@@ -2,14 +2,20 @@ package api
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // openWatch opens a watch of whichever method, with texts in some fields of its request, and reads until it says where to resume, or ends.
@@ -74,4 +80,34 @@ func TestAResumeTokenIsForItsOwnFiltersAndCallerOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An account that was deleted and made again has the name of the one before it, and is somebody else.
+func TestAResumeTokenIsNotForWhoeverHasTheNameLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 10*bookmarkEvery)
+		defer stop()
+		c := shop(t).ledgerService(t).core
+		c.stopping, c.recheck = ctx, time.Minute
+		objects := newServices(c).objects
+		watch := func(uid, token string) (bookmark string, err error) {
+			var sent []*plimsollv1.WatchObjectsResponse
+			who := context.WithValue(ctx, identityKey{}, auth.Identity{User: "alice", UID: uid})
+			err = objects.WatchObjects(&plimsollv1.WatchObjectsRequest{ResumeToken: token}, marked{objectsOf{streamOf{ctx: who}}, &sent})
+			if !errors.Is(err, errMarked) {
+				return "", err
+			}
+			return sent[len(sent)-1].GetResumeToken(), nil
+		}
+		token, err := watch("1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := watch("2", token); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("another of the same name: %v", err)
+		}
+		if _, err := watch("1", token); err != nil {
+			t.Error(err)
+		}
+	})
 }

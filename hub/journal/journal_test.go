@@ -95,6 +95,18 @@ func TestAMemberThatLosesAnEventToAnotherHasChanged(t *testing.T) {
 	}
 }
 
+func TestAMemberThatLosesARequeueToAnotherHasChanged(t *testing.T) {
+	j := New(Limits{OfMember: 40, Most: 8})
+	for range 2 {
+		j.Add(Event{Member: "a", Type: Requeue, User: "greedy"})
+	}
+	before := j.Version("a")
+	j.Add(Event{Member: "b", Type: Requeue, User: "greedy"}) // requeues have a quarter of all places
+	if events, _ := j.List("a", "", "", 10); len(events) != 1 || j.Version("a") == before {
+		t.Errorf("%d events, version %d, which was %d", len(events), j.Version("a"), before)
+	}
+}
+
 func TestEventsAreForgottenAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := New(Limits{})

@@ -1,6 +1,7 @@
 package apierror_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +32,22 @@ func TestErrorsSayWhenToTryAgainWhereThatHelps(t *testing.T) {
 	}
 	if got := apierror.RetryDelay(apierror.WithDelay(status.New(codes.ResourceExhausted, "spent"), "FILTER_BUDGET_SPENT", 300*time.Millisecond)); got != 300*time.Millisecond {
 		t.Errorf("a delay of its own is %s", got)
+	}
+}
+
+// A message may repeat what a tenant or a member wrote, and terminals and logs show it.
+func TestTheTextOfAnErrorIsOneLineThatIsNotTooLong(t *testing.T) {
+	for name, text := range map[string]string{
+		"control characters": "no \x1b[31mquota\nleft",
+		"a long text":        strings.Repeat("x", 2*apierror.MaxText),
+	} {
+		err := apierror.AsStatus(status.Error(codes.NotFound, text))
+		got := status.Convert(err).Message()
+		if status.Code(err) != codes.NotFound || got == "" || strings.ContainsAny(got, "\x1b\n") || len(got) > apierror.MaxText {
+			t.Errorf("%s: %s: %q", name, status.Code(err), got)
+		}
+		if reason := apierror.ReasonOf(err); reason != "NOT_FOUND" {
+			t.Errorf("%s: its reason is %q", name, reason)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,22 @@ func TestACallerHasALimitOfItsOwn(t *testing.T) {
 		}
 		if refused := func() int { p = NewPace(-1); return calls("alice", 10_000) }(); refused != 0 {
 			t.Errorf("%d calls are refused without a limit", refused)
+		}
+	})
+}
+
+// Connections are cheap to make: all who share a name have a limit together.
+func TestCallersWhoShareANameHaveALimitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, allowed := NewPace(10), 0
+		const connections = 10 * allApart
+		for n := range 20 * connections { // each makes no more calls than it may
+			if p.Allow(auth.Identity{User: "unauthenticated", Connection: fmt.Sprint("127.0.0.1:", n%connections)}) == nil {
+				allowed++
+			}
+		}
+		if want := 20 * allApart; allowed != want {
+			t.Errorf("%d calls at once of %d connections are let in, want %d", allowed, connections, want)
 		}
 	})
 }

@@ -1,7 +1,12 @@
 package lists
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -24,5 +29,31 @@ func TestAFilterIsNeverPaidForMoreThanTwice(t *testing.T) {
 		if spent := filter.Spent(); paid < spent || paid > 2*spent {
 			t.Fatalf("after %d items %d is spent and %d paid", n+1, spent, paid)
 		}
+	}
+}
+
+// A watch lasts: its filter sees the time at which it looks at an item, and not that at which the watch began.
+func TestTheFilterOfAWatchSeesTheTimeOfTheMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		filter, err := ObjectFilters.Compile(`now - object.failing_since > duration("1h")`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &plimsollv1.ObjectState{FailingSince: timestamppb.Now()}
+		for _, want := range []bool{false, true} {
+			filter.Refill()
+			if passes, ok, err := filter.Passes(t.Context(), object); passes != want || !ok || err != nil {
+				t.Errorf("%v, %v, %v, want %v", passes, ok, err, want)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+	})
+}
+
+// A filter has room for a hundred mistakes, each of which quotes it.
+func TestOnlyTheFirstMistakesOfAFilterAreReported(t *testing.T) {
+	_, err := ObjectFilters.Compile(strings.Repeat("object.x || ", 100) + "true")
+	if err == nil || strings.Count(err.Error(), "undefined field") != maxFilterErrors {
+		t.Errorf("want %d mistakes: %v", maxFilterErrors, err)
 	}
 }
