@@ -73,11 +73,11 @@ func (b *builder) node(of reflect.Type) *node {
 	b.nodes[of] = n
 	b.all = append(b.all, n)
 	switch {
-	case of == quantityType:
+	case of == quantityType, embedsQuantity(of):
 		n.quantity = true
 	case of == extensionType:
 		n.extended = true
-	case reflect.PointerTo(of).Implements(unmarshaler): // it decodes itself, and no such type has a quantity in it
+	case reflect.PointerTo(of).Implements(unmarshaler): // it decodes itself, and no other such type has a quantity in it
 	case of.Kind() == reflect.Struct:
 		n.names = map[string]*node{}
 		b.fields(n, of, false)
@@ -87,6 +87,19 @@ func (b *builder) node(of reflect.Type) *node {
 		n.value = b.node(of.Elem())
 	}
 	return n
+}
+
+// embedsQuantity reports whether a type decodes itself by way of the quantity in it, as that of WebApps does.
+func embedsQuantity(of reflect.Type) bool {
+	if of.Kind() != reflect.Struct || !reflect.PointerTo(of).Implements(unmarshaler) {
+		return false
+	}
+	for i := range of.NumField() {
+		if field := of.Field(i); field.Anonymous && field.Type == quantityType {
+			return true
+		}
+	}
+	return false
 }
 
 // fields adds the fields of a struct; those of one that JSON inlines have no protobuf numbers of their own in n.

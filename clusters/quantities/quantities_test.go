@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/randfill"
@@ -199,6 +200,26 @@ func TestHarmlessObjectsStayAsTheyAre(t *testing.T) {
 			g.Expect(cmp.Diff(before, is.data)).To(BeEmpty())
 		}
 	}
+}
+
+// amount is a quantity of somebody's own, which decodes as the one in it does.
+type amount struct{ resource.Quantity }
+
+type order struct {
+	metav1.TypeMeta
+	Amounts map[string]amount `json:"amounts"`
+	Most    *amount           `json:"most"`
+}
+
+func (o *order) DeepCopyObject() runtime.Object { return o }
+
+func TestQuantitiesThatAreEmbeddedInATypeOfSomebodysOwnAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	own := runtime.NewScheme()
+	own.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Order"}, &order{})
+	got := []byte(`{"amounts":{"a":` + small + `},"most":` + small + `}`)
+	g.Expect(quantities.NewPaths(own).JSON(got, quantities.Limits{})).To(Succeed())
+	g.Expect(string(got)).To(Equal(`{"amounts":{"a":` + bounded + `},"most":` + bounded + `}`))
 }
 
 // FuzzJSON looks for a text that decodes to a pod with a quantity that was not bounded.
