@@ -77,7 +77,7 @@ func TestAWebAppOfAVerySmallQuantityCostsNothing(t *testing.T) {
 	for call, body := range map[string]io.Reader{
 		"/webapps/validate": strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","resource":{"group":"apps.plimsoll.dev","version":"v1","resource":"webapps"},` +
 			`"object":` + strings.Replace(app, "VERSION", "v1", 1) + `,"oldObject":` + strings.Replace(app, "VERSION", "v1", 1) + `}}`),
-		"/convert": strings.NewReader(listOf(strings.Replace(app, "VERSION", "v1beta1", 1), 0)),
+		"/convert": strings.NewReader(listOf(strings.Replace(app, "VERSION", "v1", 1), 0)), // older versions have no quantities
 	} {
 		answer := httptest.NewRecorder()
 		h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, h.at(call), body))

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,7 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -65,6 +69,55 @@ func TestKindsOfSeveralModulesAreAnsweredEachWithItsToken(t *testing.T) {
 
 	_, err = NewHandler(tokens, append(kinds, bundles()), prometheus.NewRegistry(), s.Handler.log)
 	g.Expect(err).To(MatchError("two kinds have the plural bundles"))
+}
+
+// A module decodes into types of its own. Those of Kubernetes, unlike those of WebApps, bound nothing themselves: a quantity like this one
+// would keep a processor busy for hours, and empty containers take a hundred times as much memory as they have bytes.
+func TestObjectsOfEveryKindAreBoundedBeforeTheirModuleSeesThem(t *testing.T) {
+	g := NewWithT(t)
+	var seen []string
+	kind := bundles()
+	kind.AddToScheme = func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Bundle"}, &corev1.Pod{})
+		return nil
+	}
+	kind.Convert = func(object []byte, _ string) ([]byte, error) {
+		seen = append(seen, string(object))
+		return object, nil
+	}
+	kind.Review = func(asked module.Review) (module.Judgement, error) {
+		seen = append(seen, string(asked.Object), string(asked.Old))
+		return module.Judgement{}, nil
+	}
+	tokens := webhook.NewTokens(tokenKey, registered)
+	handler, err := NewHandler(tokens, []module.Resource{kind}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	g.Expect(err).NotTo(HaveOccurred())
+	handler.refusals = nil // nobody waits for them
+	s := &kindSite{Handler: handler, token: current(g, tokens.For("bundles"), "eu")}
+	s.converter = current(g, tokens.For(webhook.ForConversions), "eu")
+
+	of := func(containers string) string {
+		return `{"apiVersion":"example.com/v1","kind":"Bundle","metadata":{"name":"a"},"spec":{"containers":[` + containers + `]}}`
+	}
+	review := func(object string) int {
+		return s.post(s.at("/bundles/validate"), fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"7","name":"a",`+
+			`"resource":{"group":"example.com","version":"v1","resource":"bundles"},"object":%s,"oldObject":%[1]s}}`, object)).Code
+	}
+	conversion := func(object string) metav1.Status {
+		return s.convert(t, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7",`+
+			`"desiredAPIVersion":"example.com/v1","objects":[%s]}}`, object)).Result
+	}
+	quantity := func(cpu string) string { return of(`{"name":"a","resources":{"requests":{"cpu":"` + cpu + `"}}}`) }
+	g.Expect(review(quantity("1e-2147483647"))).To(Equal(http.StatusOK))
+	g.Expect(conversion(quantity("1e-2147483647")).Status).To(Equal(metav1.StatusSuccess))
+	g.Expect(seen).To(HaveLen(3))
+	g.Expect(seen).To(HaveEach(quantity("1e-0000000099")))
+
+	seen = nil
+	large := of(strings.Repeat("{},", 200_000) + "{}") // 600 KB
+	g.Expect(review(large)).To(Equal(http.StatusBadRequest))
+	g.Expect(conversion(large).Status).To(Equal(metav1.StatusFailure))
+	g.Expect(seen).To(BeEmpty())
 }
 
 func TestTheDefinitionsOfSeveralModulesAreKeptOneByOne(t *testing.T) {

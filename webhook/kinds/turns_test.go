@@ -2,11 +2,18 @@ package kinds
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
 func TestCallsOfOneMemberWaitBeforeTheyHoldUpOthers(t *testing.T) {
@@ -70,5 +77,60 @@ func TestLargeCallsAboutWebAppsOfOneMemberWaitForTimeToPass(t *testing.T) {
 		synctest.Wait()
 		g.Expect(take("greedy", maxConversion)).NotTo(Succeed(), "its turn would come too late")
 		g.Expect(<-waits).To(Succeed())
+	})
+}
+
+// slowly is a body of which one byte comes at once, and nothing more until its sender is gone.
+type slowly struct {
+	sender context.Context
+	begun  *atomic.Int32 // bodies of which something was read
+	read   bool
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if !s.read {
+		s.read = true
+		s.begun.Add(1)
+		p[0] = ' '
+		return 1, nil
+	}
+	<-s.sender.Done()
+	return 0, io.ErrUnexpectedEOF
+}
+
+// A body comes as slowly as its sender likes. What is held meanwhile is bounded by the length that each call says it has.
+func TestConversionsThatComeSlowlyHoldNoMoreThanTheirMemberMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newKindSite(t, webapp.Policy{})
+		var begun atomic.Int32
+		post := func(sender context.Context, length int64) int {
+			request := httptest.NewRequest(http.MethodPost, s.at("/convert"), &slowly{sender: sender, begun: &begun})
+			request.ContentLength = length
+			answer := httptest.NewRecorder()
+			s.ServeHTTP(answer, request)
+			return answer.Code
+		}
+		sender, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		g.Expect(post(sender, -1)).To(Equal(http.StatusLengthRequired), "nobody knows what it would hold")
+		g.Expect(begun.Load()).To(BeZero(), "it is refused unread")
+
+		sender, leave = context.WithCancel(t.Context())
+		defer leave()
+		codes := make(chan int, 8)
+		var all sync.WaitGroup
+		for range cap(codes) {
+			all.Go(func() { codes <- post(sender, maxConversion) })
+		}
+		time.Sleep(2 * turnTimeout)
+		const held = maxBytesOfMember / maxConversion
+		g.Expect(begun.Load()).To(BeEquivalentTo(held), "the others are refused unread")
+		g.Expect(codes).To(HaveLen(cap(codes) - held))
+		for range cap(codes) - held {
+			g.Expect(<-codes).To(Equal(http.StatusTooManyRequests))
+		}
+		leave()
+		all.Wait()
 	})
 }
