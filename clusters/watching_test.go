@@ -155,6 +155,30 @@ func TestAWatchIsNotOpenedAgainBeforeTheMemberSays(t *testing.T) {
 	})
 }
 
+// The transport shortens what a member may say, and what opens watches again obeys that: neither is of use without the other.
+func TestAWatchThatItsMemberPutsOffForAnHourIsOpenedAgainSoon(t *testing.T) {
+	t.Parallel()
+	f, api := newFleet(t), newFakeAPI(t, "a")
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	var refused, opened atomic.Int32
+	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !intake.IsStream(r), r.URL.Query().Get("sendInitialEvents") == "true":
+		case refused.CompareAndSwap(0, 1):
+			w.Header().Set("Retry-After", "3600")
+			fail(w, http.StatusServiceUnavailable)
+			return
+		default:
+			opened.Add(1)
+		}
+		api.route(w, r, nil)
+	})
+	api.cutAll()
+	f.g.Eventually(refused.Load).Should(BeNumerically("==", 1))
+	f.g.Eventually(opened.Load, time.Minute).Should(BeNumerically(">", 0))
+}
+
 func TestThatAWatchIsClosedForLongIsAnnouncedOnceAndThatItIsOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

@@ -157,10 +157,15 @@ func TestAddressesThatAreNeverAMembersAreRefusedWithoutAnyConfiguration(t *testi
 		"fd00:ec2::23", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1::1",
 		"::127.0.0.1", "::169.254.169.254", "2002:7f00:1::", "2002:a9fe:a9fe::1", "64:ff9b::a83f:8110",
 		"fd00:42::42", "::ffff:0:169.254.169.254", "::ffff:0:127.0.0.1", "::ffff:0:a83f:8110",
+		"::ffff:169.254.169.254", "::ffff:100.100.100.200", "fe80::a9fe:a9fe",
 	} {
 		g.Expect(Rules{}.checkAddr(netip.MustParseAddr(bad))).NotTo(Succeed(), bad)
 	}
-	for _, good := range []string{"10.0.0.1", "192.168.1.1", "203.0.113.7", "fd12::1", "2001:db8::1", "64:ff9b::a00:1", "2002:a00:1::1", "::ffff:0:10.0.0.1", "fd00:42::43"} {
+	for _, good := range []string{
+		"10.0.0.1", "192.168.1.1", "203.0.113.7", "fd12::1", "2001:db8::1", "64:ff9b::a00:1", "2002:a00:1::1", "::ffff:0:10.0.0.1", "fd00:42::43",
+		"10.96.0.1", // the hub's own cluster, which may be a member
+		"240.0.0.1", // reserved, and GKE gives it to clusters
+	} {
 		g.Expect(Rules{}.checkAddr(netip.MustParseAddr(good))).To(Succeed(), good)
 	}
 }

@@ -2,10 +2,12 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -74,4 +76,43 @@ func TestOnlyWhoMayGetThePathIsLetIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The limits of a flood of bad tokens are by address. Who sends one must be known, or they are nobody's, or everybody's.
+func TestAFloodOfBadTokensAtMetricsCostsItsAddressAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients, asked := fake.NewClientset(), 0
+		clients.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			asked++
+			review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+			if review.Spec.Token == "good" {
+				review.Status = podOf("prometheus")
+			}
+			return true, review, nil
+		})
+		authenticator, err := auth.NewPodTokenReviewer(clients.AuthenticationV1().TokenReviews())
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		guarded := Guard("/metrics", authenticator, &hubCluster{}, slog.New(slog.DiscardHandler), nothing)
+		scrape := func(from, token string) int {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+			request.RemoteAddr = from
+			request.Header.Set("Authorization", "Bearer "+token)
+			answer := httptest.NewRecorder()
+			guarded.ServeHTTP(answer, request)
+			return answer.Code
+		}
+		var last int
+		for i := range 100 {
+			last = scrape(fmt.Sprintf("10.0.0.1:%d", 1024+i), fmt.Sprint("bad", i))
+		}
+		if asked > 10 || last != http.StatusTooManyRequests {
+			t.Errorf("the cluster was asked about %d bad tokens of one address, and the last is answered %d", asked, last)
+		}
+		if got := scrape("10.0.0.2:1024", "good"); got != http.StatusOK {
+			t.Errorf("a scraper at another address is answered %d", got)
+		}
+	})
 }
