@@ -165,6 +165,31 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 	})
 }
 
+// Its controller counts pods that no list shows, so nothing is remembered of them. That is no reason to list them for ever.
+func TestPodsWithoutASlotThatNoListShowsAreListedLessAndLessOftenAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		apiServer := indexed(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			lists++
+			return nil
+		}})
+		s := newShell(t, nil, false)
+		set := counted(10)
+		s.cache(namespace("true", nil), deployment(10, "true", mixed("50")), set)
+		sub := webOf(set, indexed(interceptor.Funcs{}), apiServer)
+		settings := plantest.DefaultSettings
+		settings.ReadOnly = true
+		for began := time.Now(); time.Since(began) < time.Hour; time.Sleep(10 * time.Second) {
+			if _, _, err := s.observeSubject(t.Context(), s.follower.directory, sub, settings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lists < 3 || lists > 8 {
+			t.Errorf("%d live lists in an hour", lists)
+		}
+	})
+}
+
 func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	s := newShell(t, nil, false)
 	dir := s.follower.directory

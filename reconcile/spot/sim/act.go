@@ -179,6 +179,9 @@ func (h *Hub) stepDroughts() {
 	}
 	next := h.droughts.Step(h.now)
 	for _, v := range h.droughts.All() {
+		if !h.decisions[v.Capacity][v.Since] {
+			h.checkDecision(&v)
+		}
 		h.decisions[v.Capacity][v.Since] = true
 	}
 	for _, name := range next.Delete {

@@ -9,6 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // checkPlan checks what a plan says against what it was made from.
@@ -180,4 +181,22 @@ func (h *Hub) checkLeft(w *Workload, name string, from capacity.Type, purpose pl
 	have, _ := h.supply(w)
 	floor := min(w.policy.Mix().Floor, w.replicas)
 	h.assert(have.OnDemand >= floor, "%s was moved to spot, and %d on-demand replicas are left, the floor is %d", name, have.OnDemand, floor)
+}
+
+// checkDecision checks that capacity counts as insufficient only once a pod has waited for as long as its own workload says.
+func (h *Hub) checkDecision(v *shortage.Decision) {
+	for _, p := range h.cache {
+		if p.Capacity != v.Capacity || p.UnschedulableSince.IsZero() {
+			continue
+		}
+		truth := h.pods[p.UID]
+		if truth == nil {
+			return // it is gone, which the cache does not show yet; it may be the one
+		}
+		w := truth.set
+		if w.shape().String() == v.Requirements.String() && h.now.Sub(p.UnschedulableSince) >= w.pendingTimeout() {
+			return
+		}
+	}
+	h.assert(false, "%s counts as insufficient for %s, and no such pod has waited for its timeout", v.Capacity, v.Requirements)
 }

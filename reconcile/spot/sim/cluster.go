@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,6 +105,12 @@ type Pod struct {
 
 func (w *Workload) shape() capacity.Requirements {
 	return capacity.Requirements{CPU: int64(w.probed), Constraints: w.needs}
+}
+
+// pendingTimeout is how long a pod may be unschedulable until capacity counts as insufficient for it: a minute, as a hub has it by default,
+// unless the workload has another.
+func (w *Workload) pendingTimeout() time.Duration {
+	return cmp.Or(w.settings.PendingTimeout, time.Minute)
 }
 
 func newCluster(seed uint64) *Cluster {

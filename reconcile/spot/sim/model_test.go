@@ -19,7 +19,8 @@ func drawWorkload(t *rapid.T, c *Cluster, name string) *Workload {
 	w := &Workload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
 		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: spottest.PolicyOf(m.Percent, m.Floor), oneByOne: rapid.Bool().Draw(t, "ordered"),
 		settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
-			Strategy: rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")}}
+			Strategy:       rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy"),
+			PendingTimeout: rapid.SampledFrom([]time.Duration{policy.MinPendingTimeout, time.Minute, 10 * time.Minute}).Draw(t, "pending timeout")}}
 	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
 	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
 		w.policy.Window, _ = policy.ParseWindow("*/10 * * * *", "4m", "UTC")

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,8 +32,8 @@ func (h *Hub) noteDrought(p *plan.Pod) {
 		h.droughts.Gone(p.UID)
 		return
 	}
-	s := shortage.Pod{UID: p.UID, Requirements: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
-		NodeComing: !p.Bound && h.coming(p.Capacity)}
+	s := shortage.Pod{UID: p.UID, Requirements: truth.set.shape(), Timeout: truth.set.pendingTimeout(),
+		UnschedulableSince: p.UnschedulableSince, NodeComing: !p.Bound && h.coming(p.Capacity)}
 	if p.Bound && truth.node != nil {
 		s.BoundAt, s.NodeJoined = truth.boundAt, truth.node.joined
 		h.droughts.Started(p.Created, truth.node.joined, truth.node.joined, h.now)

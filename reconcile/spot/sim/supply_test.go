@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -96,12 +97,20 @@ func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 }
 
 func TestWithoutAnySignADroughtIsCoveredAfterTheTimeout(t *testing.T) {
-	w := newSingle(t, false, 20, spottest.PolicyOf(100, 0))
-	w.addNode(capacity.Spot, 40)
-	w.addNode(capacity.OnDemand, 40)
-	w.until("settled", time.Minute, w.settled)
-	w.loseNodes(capacity.Spot)
-	w.until("covered on-demand", 70*time.Second, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 20 })
+	// The shortest is hardly longer than an admission may take, and the last longer than a node takes to start.
+	for _, timeout := range []time.Duration{policy.MinPendingTimeout, time.Minute, 10 * time.Minute} {
+		w := newSingle(t, false, 20, spottest.PolicyOf(100, 0))
+		w.settings.PendingTimeout = timeout
+		w.addNode(capacity.Spot, 40)
+		w.addNode(capacity.OnDemand, 40)
+		w.until("settled", time.Minute, w.settled)
+		w.loseNodes(capacity.Spot)
+		w.pass(timeout-time.Second, nil)
+		if len(w.gone) > 0 {
+			t.Errorf("with a timeout of %s: %d pods are replaced before it", timeout, len(w.gone))
+		}
+		w.until("covered on-demand", 11*time.Second, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 20 })
+	}
 }
 
 func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
@@ -225,7 +234,10 @@ func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordinals bool
 		needs    []string
-	}{"Deployment": {false, volume}, "StatefulSet": {true, volume}, "Deployment that is spread": {false, spreadOverZones(t)}} {
+	}{
+		"Deployment": {false, volume}, "StatefulSet": {true, volume}, "Deployment that is spread": {false, spreadOverZones(t)},
+		"Deployment, and nothing shows why": {false, nil}, "StatefulSet, and nothing shows why": {true, nil},
+	} {
 		w := newSingle(t, c.ordinals, 10, spottest.PolicyOf(50, 1))
 		w.needs = c.needs
 		w.addNode(capacity.Spot, 20)

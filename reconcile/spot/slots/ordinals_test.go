@@ -138,3 +138,20 @@ func TestAnOrdinalFarFromTheWantedOnesIsAnsweredAllTheSame(t *testing.T) {
 		}
 	}
 }
+
+// A StatefulSet may have any number of ordinals, and an admission looks at its own alone. Here nothing is behind the others: whoever goes
+// through them panics.
+func TestAnAdmissionGoesThroughNoOrdinalsButItsOwn(t *testing.T) {
+	const replicas = 1000
+	a, m := NewAccounting(true), policy.Mix{Percent: 70, Floor: 3, Managed: true}
+	ask := func(ordinal int) {
+		a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: replicas, Mix: m}, spottest.Epoch)
+	}
+	for ordinal := range replicas - 1 {
+		ask(ordinal)
+	}
+	for ordinal := range a.ordinals.known {
+		a.ordinals.known[ordinal] = nil
+	}
+	ask(replicas - 1)
+}

@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -76,4 +77,62 @@ func TestReservationsAreKeptLikeInAMap(t *testing.T) {
 			},
 		})
 	})
+}
+
+// Whoever has a member's token can ask for pods that never come, each time with another id. What is kept of such requests must follow
+// from the replicas that are wanted, and not from how many requests there were.
+func TestRequestsForPodsThatNeverComeAreNotKept(t *testing.T) {
+	for _, wanted := range []int{0, 3, 100} {
+		for name, m := range map[string]policy.Mix{"without a policy": {}, "with one": {Percent: 50, Floor: 1, Managed: true}} {
+			a := NewAccounting(false)
+			for i := range 20_000 {
+				a.Reserve(Ask{ID: fmt.Sprintf("%0128d", i), Wanted: wanted, Mix: m, Final: true}, spottest.Epoch)
+			}
+			lost := max(wanted, 64)     // their pods may exist all the same
+			waiting := max(wanted, 2)   // at least one of each type
+			items := waiting + lost + 2 // the first is not used, and one is made before another is forgotten
+			if a.lost.All > lost || a.reserved.All > waiting || len(a.promised.byID) > waiting+lost || len(a.promised.items) > items {
+				t.Errorf("%d replicas, %s: %d reservations wait and %d are lost, %d are found by their ids, in memory for %d",
+					wanted, name, a.reserved.All, a.lost.All, len(a.promised.byID), len(a.promised.items))
+			}
+		}
+	}
+}
+
+// At capacity the oldest reservation of a type is given out again. A queue of each type has it at hand: a burst does not go through all
+// that wait, for each of its pods. Here the links between the ends of the queues lead nowhere: whoever follows them panics.
+func TestAnAdmissionAtCapacityGoesThroughNoQueue(t *testing.T) {
+	const wanted, more = 1000, 3
+	a, m := NewAccounting(false), policy.Mix{Percent: 70, Floor: wanted / 4, Managed: true}
+	ask := func(i int) {
+		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: wanted, Mix: m, Final: true}, spottest.Epoch)
+	}
+	for i := range 2 * wanted {
+		ask(i)
+	}
+	if oldest := a.promised.at(a.waiting.first).capacity.Type(); oldest != capacity.Spot || a.spotIsSafe(&Ask{Wanted: wanted, Mix: m}) {
+		t.Fatalf("nothing is searched for: the oldest reservation is for %s, and serves", oldest)
+	}
+	ends := map[ref]bool{}
+	for _, q := range []struct {
+		queue
+		in int
+	}{
+		{a.waiting, inAll}, {a.replaced, inAll},
+		{a.waitingFor[capacity.CodeOf(capacity.Spot)], inType}, {a.waitingFor[capacity.CodeOf(capacity.OnDemand)], inType},
+	} {
+		for range more + 1 {
+			ends[q.first], ends[q.last] = true, true
+			q.first, q.last = a.promised.at(q.first).links[q.in].next, a.promised.at(q.last).links[q.in].prev
+		}
+	}
+	nowhere := link{prev: -1, next: -1}
+	for r := range a.promised.items {
+		if !ends[ref(r)] {
+			a.promised.items[r].links = [...]link{nowhere, nowhere}
+		}
+	}
+	for i := range more {
+		ask(2*wanted + i)
+	}
 }
