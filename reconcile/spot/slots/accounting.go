@@ -246,7 +246,7 @@ func (a *Accounting) endDoubt(uid types.UID, now time.Time) {
 // a pod that is as it was it does nothing but note when it was seen.
 func (a *Accounting) Show(p *plan.Pod, now time.Time) {
 	known := a.pods[p.UID]
-	if known == nil || !known.same(p) || (p.Reservation != "" && len(a.promised.byID) > 0) {
+	if known == nil || !known.same(p) || (p.Reservation != "" && len(a.promised.byID) > 0) || !a.sameOrdinal(p) {
 		a.Observe(p, now)
 		a.Mark(p)
 		return

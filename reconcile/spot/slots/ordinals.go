@@ -158,6 +158,20 @@ func (a *Accounting) holdOrdinal(r plan.Reservation, ask *Ask) {
 	a.ordinals.prune(a.knows)
 }
 
+// sameOrdinal reports whether what is remembered of a pod's ordinal is what the pod shows: a reservation for it, which came to nothing, may
+// have had another type.
+func (a *Accounting) sameOrdinal(p *plan.Pod) bool {
+	if a.ordinals == nil || p.Capacity == capacity.Unknown {
+		return true
+	}
+	number, ok := phrase.Ordinal(p.Name)
+	if !ok {
+		return true
+	}
+	known := a.ordinals.known[number]
+	return known != nil && known.waiting == 0 && known.pod == p.UID && known.capacity == p.Capacity
+}
+
 // knows reports whether a pod was seen and not forgotten.
 func (a *Accounting) knows(uid types.UID) bool { return a.pods[uid] != nil }
 

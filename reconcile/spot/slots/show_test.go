@@ -13,6 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Show skips what changes nothing: whatever else is done, it leaves an accounting and the pod as Observe and Mark do.
@@ -52,8 +53,10 @@ func TestShowIsObserveAndMark(t *testing.T) {
 				id := uid(t)
 				p, known := pods[id]
 				if !known {
-					p = plan.Pod{Name: "db-" + string(id), UID: id, Slot: rapid.IntRange(plan.NoSlot, 8).Draw(t, "slot"),
-						Reservation: fmt.Sprint(rapid.IntRange(0, asked).Draw(t, "reservation"))}
+					p = plan.Pod{Name: "db-" + string(id), UID: id, Slot: rapid.IntRange(plan.NoSlot, 8).Draw(t, "slot")}
+					if n := rapid.IntRange(0, asked+1).Draw(t, "reservation"); n <= asked {
+						p.Reservation = fmt.Sprint(n)
+					}
 				}
 				p.Capacity = rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 				p.Version += uint64(rapid.IntRange(0, 2).Draw(t, "newer"))
@@ -84,4 +87,30 @@ func TestShowIsObserveAndMark(t *testing.T) {
 			},
 		})
 	})
+}
+
+// A pod is asked for whose ordinal has one, which stays: by hand, for instance. What the one that is there shows counts again afterwards.
+func TestAnOrdinalIsAgainWhatItsPodShowsWhenAReservationForItCameToNothing(t *testing.T) {
+	a, now := NewAccounting(true), spottest.Epoch
+	pod := plan.Pod{Name: "db-0", UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
+	show := func() {
+		shown := pod
+		a.Show(&shown, now)
+	}
+	ask := func(ordinal int) Answer {
+		m := policy.Mix{Percent: 50, Floor: 1, Managed: true}
+		return a.Reserve(Ask{ID: fmt.Sprint("request-", ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, now)
+	}
+	a.Reserve(Ask{ID: "before", Ordinal: 1, Wanted: 2, Mix: spottest.SpotOnly}, now) // so that ordinal 1 was on spot
+	a.Release("before")
+	show()
+	if got := ask(0); got.Capacity != capacity.OnDemand {
+		t.Fatalf("%+v", got)
+	}
+	now = now.Add(ReservationTTL + time.Second)
+	a.Expire(now)
+	show()
+	if got := ask(1); got.Capacity != capacity.OnDemand {
+		t.Errorf("%s, and the only other replica is on spot: the floor is 1", got.Capacity)
+	}
 }
