@@ -80,6 +80,7 @@ func (l *handshakeListener) Accept() (net.Conn, error) {
 func (l *handshakeListener) Close() error {
 	l.end()
 	err := l.Listener.Close()
+	l.accept.Do(func() {}) // what has not begun does not begin any more, beside the wait
 	l.running.Wait()
 	return err
 }

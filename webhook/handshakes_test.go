@@ -125,3 +125,21 @@ func TestTheServerEndsSlowHandshakes(t *testing.T) {
 	start(t, server)
 	ended(t, dialFrom(t, "127.0.0.1", server.Addr()))
 }
+
+// A server may be stopped in the moment in which it begins to accept: nothing is begun while the end is waited for. The race detector
+// would see it.
+func TestAListenerMayBeClosedWhileItBeginsToAccept(t *testing.T) {
+	for range 100 {
+		g := NewWithT(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		g.Expect(err).NotTo(HaveOccurred())
+		handshakes := newHandshakeListener(listener, &tls.Config{MinVersion: tls.VersionTLS13}, handshakesOfMembers, slog.New(slog.DiscardHandler))
+		accepted := make(chan error)
+		go func() {
+			_, err := handshakes.Accept()
+			accepted <- err
+		}()
+		g.Expect(handshakes.Close()).To(Succeed())
+		g.Expect(<-accepted).To(MatchError(net.ErrClosed))
+	}
+}
