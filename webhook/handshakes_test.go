@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,36 +127,25 @@ func TestTheServerEndsSlowHandshakes(t *testing.T) {
 	ended(t, dialFrom(t, "127.0.0.1", server.Addr()))
 }
 
-// lateListener accepts nothing, and ends a moment after it is closed.
-type lateListener struct{ closed chan struct{} }
+// countedListener counts how often somebody wants to accept.
+type countedListener struct{ asked atomic.Int32 }
 
-func (l lateListener) Accept() (net.Conn, error) {
-	<-l.closed
-	time.Sleep(time.Millisecond)
+func (l *countedListener) Accept() (net.Conn, error) {
+	l.asked.Add(1)
 	return nil, net.ErrClosed
 }
 
-func (l lateListener) Close() error {
-	close(l.closed)
-	return nil
-}
+func (*countedListener) Close() error { return nil }
 
-func (lateListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (*countedListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A server may be stopped in the moment in which it begins to accept: nothing begins beside the wait for its end, which the race
-// detector would see.
-func TestAListenerMayBeClosedWhileItBeginsToAccept(t *testing.T) {
-	for range 20 {
-		g := NewWithT(t)
-		handshakes := newHandshakeListener(lateListener{make(chan struct{})}, &tls.Config{MinVersion: tls.VersionTLS13}, handshakesOfMembers,
-			slog.New(slog.DiscardHandler))
-		accepted := make(chan error)
-		go func() {
-			_, err := handshakes.Accept()
-			accepted <- err
-		}()
-		time.Sleep(time.Millisecond) // and nothing else, so that nobody knows which is first
-		g.Expect(handshakes.Close()).To(Succeed())
-		g.Expect(<-accepted).To(MatchError(net.ErrClosed))
-	}
+// A server may be stopped in the moment in which it begins to accept. What begins then would begin beside the wait for its end.
+func TestNothingBeginsOnceAListenerIsClosed(t *testing.T) {
+	g, of := NewWithT(t), &countedListener{}
+	handshakes := newHandshakeListener(of, &tls.Config{MinVersion: tls.VersionTLS13}, handshakesOfMembers, slog.New(slog.DiscardHandler))
+	g.Expect(handshakes.Close()).To(Succeed())
+	_, err := handshakes.Accept()
+	g.Expect(err).To(MatchError(net.ErrClosed))
+	handshakes.running.Wait()
+	g.Expect(of.asked.Load()).To(BeZero())
 }
