@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -57,12 +58,26 @@ func (r *registering) follow(ctx context.Context, hub *enroll.Context, names ...
 	f := &followed{end: cancel, ended: make(chan struct{}), members: map[string]*plimsollv1.Cluster{}, changed: make(chan struct{})}
 	f.open = func(ctx context.Context) (*memberWatch, error) { return openWatch(ctx, r.api, names) }
 	first, err := f.sync(ctx, r.timeout)
+	for began := time.Now(); startsOnly(err) && time.Since(began) < r.timeout && ctx.Err() == nil; {
+		time.Sleep(reopenAfter)
+		first, err = f.sync(ctx, r.timeout)
+	}
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("--wait: watch members in the hub's API, nothing is changed: %w", err)
 	}
 	go f.run(ctx, first)
 	return f, nil
+}
+
+// startsOnly reports whether a replica has just started and does not know all members yet, which it does in a moment.
+func startsOnly(err error) bool {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == "MEMBERS_UNREAD" {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends the watch. nil is not watched.
