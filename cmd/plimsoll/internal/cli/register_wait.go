@@ -9,19 +9,23 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/plimsoll-dev/plimsoll/client"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// reopenAfter is how long to wait before a watch that broke off is opened again.
-const reopenAfter = time.Second
+const (
+	// reopenAfter is how long to wait before a watch that broke off is opened again.
+	reopenAfter = time.Second
+	// membersUnread is the reason of a replica's error until it knows all members, a moment after its start.
+	membersUnread = "MEMBERS_UNREAD"
+)
 
 // followed is what one watch of the hub's API shows of the members that are being registered. Safe for concurrent use, but for stop.
 type followed struct {
@@ -57,27 +61,13 @@ func (r *registering) follow(ctx context.Context, hub *enroll.Context, names ...
 	ctx, cancel := context.WithCancel(ctx)
 	f := &followed{end: cancel, ended: make(chan struct{}), members: map[string]*plimsollv1.Cluster{}, changed: make(chan struct{})}
 	f.open = func(ctx context.Context) (*memberWatch, error) { return openWatch(ctx, r.api, names) }
-	first, err := f.sync(ctx, r.timeout)
-	for began := time.Now(); startsOnly(err) && time.Since(began) < r.timeout && ctx.Err() == nil; {
-		time.Sleep(reopenAfter)
-		first, err = f.sync(ctx, r.timeout)
-	}
+	first, err := f.begin(ctx, r.timeout)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("--wait: watch members in the hub's API, nothing is changed: %w", err)
 	}
 	go f.run(ctx, first)
 	return f, nil
-}
-
-// startsOnly reports whether a replica has just started and does not know all members yet, which it does in a moment.
-func startsOnly(err error) bool {
-	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == "MEMBERS_UNREAD" {
-			return true
-		}
-	}
-	return false
 }
 
 // stop ends the watch. nil is not watched.
@@ -128,6 +118,22 @@ func (f *followed) sync(ctx context.Context, limit time.Duration) (*memberWatch,
 		}
 		if f.take(message); message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
 			return w, nil
+		}
+	}
+}
+
+// begin is sync for the first time. A replica that has just started and has not read all registrations is asked again, until limit is over;
+// 0: until ctx ends.
+func (f *followed) begin(ctx context.Context, limit time.Duration) (*memberWatch, error) {
+	for began := time.Now(); ; {
+		w, err := f.sync(ctx, limit)
+		if client.ReasonOf(err) != membersUnread || limit > 0 && time.Since(began) >= limit {
+			return w, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(reopenAfter):
 		}
 	}
 }

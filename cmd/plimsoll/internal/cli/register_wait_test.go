@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -137,6 +140,50 @@ func TestTheWaitGoesOnWhenTheWatchBreaksOff(t *testing.T) {
 	if len(h.filters) != 2 || h.filters[0] != `cluster.name in ["prod-eu", "prod-us"]` {
 		t.Errorf("watched with %q", h.filters)
 	}
+}
+
+// unread is the error of a replica that has just started.
+func unread(t *testing.T) error {
+	t.Helper()
+	is, err := status.New(codes.Unavailable, "this replica has just started").WithDetails(&errdetails.ErrorInfo{Reason: "MEMBERS_UNREAD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is.Err()
+}
+
+func TestTheWaitBeginsWhenAReplicaHasReadTheRegistrations(t *testing.T) {
+	h := startHub(t)
+	starts := func(grpc.ServerStreamingServer[plimsollv1.WatchClustersResponse]) error { return unread(t) }
+	h.watches = []watchScript{starts, shows(nil, memberAt("12", ready, is("Accepted", "True", "Accepted", "")))}
+	f, err := h.following(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.stop()
+	if err := f.ready(t.Context(), "prod-eu", "12"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheWaitForAReplicaThatReadsRegistrationsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, limit := range map[string]time.Duration{"with its time": 10 * time.Second, "with its context": 0} {
+			asked := 0
+			f := &followed{open: func(context.Context) (*memberWatch, error) {
+				asked++
+				return nil, unread(t)
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			began := time.Now()
+			_, err := f.begin(ctx, limit)
+			cancel()
+			want := cmp.Or(limit, time.Minute)
+			if took := time.Since(began); status.Code(err) != codes.Unavailable || took != want || asked < int(want/reopenAfter) {
+				t.Errorf("%s: asked %d times in %s: %v", name, asked, took, err)
+			}
+		}
+	})
 }
 
 func TestTheWaitEnds(t *testing.T) {
