@@ -139,16 +139,23 @@ func mustMetrics(t *testing.T) *metrics {
 	return made
 }
 
+// coreWithManyObjects is that of a replica that knows 300 objects and stops with ctx. Filters have that budget.
+func coreWithManyObjects(ctx context.Context, t *testing.T, budget *limits.Budgets) *core {
+	t.Helper()
+	r := shop(t)
+	for i := range 300 {
+		r.record("prod", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+	}
+	c := r.ledgerService(t).core
+	c.filters, c.stopping, c.recheck = budget, ctx, time.Minute
+	return c
+}
+
 func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shop(t)
-		for i := range 300 {
-			r.record("prod", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
-		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		c := r.ledgerService(t).core
-		c.filters, c.stopping, c.recheck = limits.NewBudgets(1000, 10_000), ctx, time.Minute
+		c := coreWithManyObjects(ctx, t, limits.NewBudgets(1000, 10_000))
 		watch := func(filter string) error {
 			told := ended{objectsOf{streamOf{ctx: context.WithValue(ctx, identityKey{}, auth.Identity{User: "alice"})}}}
 			return newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{Filter: filter}, told)
@@ -167,15 +174,9 @@ func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 // Without authentication all callers have one name: what the filters of some connections cost is not what another has to wait for.
 func TestTheFiltersOfOneConnectionDoNotMakeAnotherWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shop(t)
-		for i := range 300 {
-			r.record("prod", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
-		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		c := r.ledgerService(t).core
-		c.filters, c.stopping, c.recheck = limits.NewBudgets(100, 1500), ctx, time.Minute // enough for one of the watches, and not for all
-		objects := newServices(c).objects
+		objects := newServices(coreWithManyObjects(ctx, t, limits.NewBudgets(100, 1500))).objects // enough for one of the watches, and not for all
 		for n := range 10 {
 			who := context.WithValue(ctx, identityKey{}, auth.Identity{User: "unauthenticated", Connection: fmt.Sprint("127.0.0.1:", n)})
 			began := time.Now()

@@ -22,15 +22,11 @@ func webhookEscapes() []Escape {
 			if err != nil {
 				return err
 			}
-			if len(found.Webhooks) == 0 {
-				return fmt.Errorf("webhook configuration %s: no hub has written it yet", found.Name)
-			}
-			change(&found.Webhooks[0])
-			body, err := json.Marshal(map[string]any{"webhooks": found.Webhooks})
+			body, err := changed(found.Webhooks, change)
 			if err != nil {
 				return err
 			}
-			kind, data, options := patch(string(body))
+			kind, data, options := patch(body)
 			_, err = all.Patch(ctx, found.Name, kind, data, options)
 			return err
 		}
@@ -51,15 +47,11 @@ func webhookEscapes() []Escape {
 			if err != nil {
 				return err
 			}
-			if len(found.Webhooks) == 0 {
-				return fmt.Errorf("validating webhook configuration %s: no hub has written it yet", found.Name)
-			}
-			found.Webhooks[0].ClientConfig.URL = ptr.To(elsewhere)
-			body, err := json.Marshal(map[string]any{"webhooks": found.Webhooks})
+			body, err := changed(found.Webhooks, func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.URL = ptr.To(elsewhere) })
 			if err != nil {
 				return err
 			}
-			kind, data, options := patch(string(body))
+			kind, data, options := patch(body)
 			_, err = all.Patch(ctx, found.Name, kind, data, options)
 			return err
 		}},
@@ -82,4 +74,14 @@ func webhookEscapes() []Escape {
 			return p.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, "others", metav1.DeleteOptions{DryRun: dry})
 		}},
 	}
+}
+
+// changed is the webhooks of a configuration of the hub's, with a change of the first.
+func changed[W any](webhooks []W, change func(*W)) (string, error) {
+	if len(webhooks) == 0 {
+		return "", fmt.Errorf("webhook configuration %s: no hub has written %T yet", webhook.ConfigurationName, webhooks)
+	}
+	change(&webhooks[0])
+	body, err := json.Marshal(map[string]any{"webhooks": webhooks})
+	return string(body), err
 }
