@@ -21,6 +21,7 @@ func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	g := NewWithT(t)
 	busy := in(fleet.HugeCalls, false, 12, 18, 120)
 	busy.processor, busy.load = 3*time.Second, 9*time.Second
+	busy.calls, busy.bytes = 40, 3e6
 	compared := compare([]window{
 		in(fleet.WellBehaved, false, 4, 2, 100), in(fleet.WellBehaved, false, 6, 4, 300),
 		busy, in(fleet.HugeCalls, true, 10, 15, 500),
@@ -34,6 +35,9 @@ func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	g.Expect(is.rss).To(BeNumerically("~", 1.2), "what the hub had before anything was hostile")
 	g.Expect(is.load).To(BeNumerically("~", 9))
 	g.Expect(is.processor).To(Equal(time.Second), "beyond good behaviour")
+	g.Expect(is.own).To(Equal(8*time.Second), "beyond good behaviour")
+	g.Expect(is.calls).To(BeNumerically("~", 40))
+	g.Expect(is.bytes).To(BeNumerically("~", 3e6))
 }
 
 func TestMedianWindowsCount(t *testing.T) {
@@ -50,11 +54,25 @@ func TestMedianWindowsCount(t *testing.T) {
 
 func TestWhatIsSlowBesideGoodBehaviourIsTriedAgainThoughTheOtherHubWasSlower(t *testing.T) {
 	g := NewWithT(t)
-	found := suspicious(compare([]window{
+	windows := []window{
 		in(fleet.WellBehaved, false, 5, 5, 100),
 		in(fleet.SlowBodies, false, 6, 6, 100), in(fleet.SlowBodies, true, 5, 5, 100),
 		in(fleet.EndlessEvents, false, 6, 10, 100), in(fleet.EndlessEvents, true, 60, 60, 100),
 		in(fleet.Redirects, false, 20, 6, 100), in(fleet.Redirects, true, 5, 5, 100),
-	}))
-	g.Expect(found).To(Equal([]fleet.Hostility{fleet.Redirects, fleet.EndlessEvents}))
+	}
+	next := func() fleet.Hostility {
+		hostility, _ := suspicious(windows)
+		return hostility
+	}
+	g.Expect(next()).To(Equal(fleet.Redirects), "the worst")
+	windows = append(windows, in(fleet.Redirects, false, 20, 6, 100), in(fleet.WellBehaved, false, 5, 5, 100))
+	g.Expect(next()).To(Equal(fleet.EndlessEvents), "that was not tried again")
+	windows = append(windows, in(fleet.EndlessEvents, false, 6, 6, 100))
+	for range 3 {
+		windows = append(windows, in(fleet.WellBehaved, false, 3, 3, 100))
+	}
+	g.Expect(next()).To(Equal(fleet.SlowBodies), "now that good behaviour turned out to be faster")
+	windows = append(windows, in(fleet.SlowBodies, false, 6, 6, 100))
+	_, found := suspicious(windows)
+	g.Expect(found).To(BeFalse())
 }

@@ -107,6 +107,8 @@ type Hostile struct {
 	hostility Hostility
 	turned    chan struct{} // closed when the hostility changes
 	calls     *callers      // of HugeCalls and AllHostilities; nil: none
+
+	called callCount
 }
 
 // StartHostile starts a hostile member that behaves well and is not registered. The fleet does not stop it.
@@ -159,7 +161,7 @@ func (h *Hostile) Behave(ctx context.Context, hostility Hostility) error {
 		if err != nil {
 			return err
 		}
-		calls = newCallers(targets)
+		calls = newCallers(targets, &h.called)
 	}
 	h.turn(hostility)
 	h.mu.Lock()
@@ -171,6 +173,9 @@ func (h *Hostile) Behave(ctx context.Context, hostility Hostility) error {
 	h.Proxy.Cut()
 	return nil
 }
+
+// Called returns how many calls the member has sent to the hub's webhooks as HugeCalls so far, and how many bytes of bodies.
+func (h *Hostile) Called() (calls, bytes int64) { return h.called.calls.Load(), h.called.bytes.Load() }
 
 // callTargets are the URLs that the hub has given to the member's API server, for pods and, where WebApps are installed, for
 // conversions.

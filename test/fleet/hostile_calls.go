@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,12 +29,16 @@ type callers struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
+	count   *callCount
 }
 
-func newCallers(targets []string) *callers {
+// callCount is how many calls were sent, and how many bytes of their bodies the connections took.
+type callCount struct{ calls, bytes atomic.Int64 }
+
+func newCallers(targets []string, count *callCount) *callers {
 	ctx, end := context.WithCancel(context.Background())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // an attacker checks nothing
-	return &callers{targets: targets, client: &http.Client{Transport: transport}, ctx: ctx, end: end}
+	return &callers{targets: targets, client: &http.Client{Transport: transport}, ctx: ctx, end: end, count: count}
 }
 
 // start begins calls of every kind at each target.
@@ -64,12 +69,13 @@ func (c *callers) start() {
 func (c *callers) keepCalling(target string, make func() (body io.Reader, length int64)) {
 	for c.ctx.Err() == nil {
 		body, length := make()
-		request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, target, body)
+		request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, target, &counted{of: body, bytes: &c.count.bytes})
 		if err != nil {
 			return
 		}
 		request.ContentLength = length
 		request.Header.Set("Content-Type", "application/json")
+		c.count.calls.Add(1)
 		if answer, err := c.client.Do(request); err == nil {
 			_, _ = io.Copy(io.Discard, answer.Body)
 			_ = answer.Body.Close()
@@ -97,20 +103,33 @@ type repeated struct {
 	left int
 }
 
-// Read fills p.
+// Read fills p with whole texts. It doubles what it has: text by text, this would take the hostile member longer than to encrypt and send
+// it all, and the bench, with the hub on the same machine, would measure that.
 func (r *repeated) Read(p []byte) (int, error) {
 	if r.left <= 0 {
 		return 0, io.EOF
 	}
-	n := 0
-	for n+len(r.text) <= len(p) {
-		n += copy(p[n:], r.text)
-	}
-	if n == 0 {
-		n = copy(p, r.text)
+	p = p[:min(len(p), r.left)]
+	whole := len(p) - len(p)%len(r.text)
+	n := copy(p, r.text)
+	for n < whole {
+		n += copy(p[n:whole], p[:n])
 	}
 	r.left -= n
 	return n, nil
+}
+
+// counted adds up what is read.
+type counted struct {
+	of    io.Reader
+	bytes *atomic.Int64
+}
+
+// Read reads.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.of.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
 }
 
 // slow has a little every second.
