@@ -23,7 +23,7 @@ const (
 	calmEvery     = 5
 	// hostileRepeats is how often a hostility is tried again that is suspicious: a window is short, and what else the machine does may
 	// fall into one. The median counts.
-	hostileRepeats  = 4
+	hostileRepeats  = 8
 	hostileSuspects = 6 // as many are tried again at most
 	ratioAllowed    = 1.5
 
