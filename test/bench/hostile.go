@@ -91,7 +91,7 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 			return err
 		}
 	}
-	for again := 0; again < hostileSuspects; again++ {
+	for range hostileSuspects {
 		hostility, found := suspicious(s.windows)
 		if !found {
 			break

@@ -27,7 +27,8 @@ type ratios struct {
 	calmAdmission, calmEvents float64 // to the windows in which the member behaved well
 	rss                       float64
 	load                      float64       // of the hostile member, here to there
-	processor, own            time.Duration // of the hub and of the hostile member a window, beyond good behaviour
+	processor                 time.Duration // of the hub a window, beyond good behaviour
+	memberProcessor           time.Duration // of the hostile member, likewise
 	calls, bytes              float64       // that the hostile member sent to webhooks a window
 }
 
@@ -53,9 +54,9 @@ func compare(windows []window) map[fleet.Hostility]ratios {
 			admission: ratioOf(is, there, admissionOf), events: ratioOf(is, there, eventsOf),
 			calmAdmission: ratioOf(is, calm, admissionOf), calmEvents: ratioOf(is, calm, eventsOf),
 			rss: medianOf(is, rssOf) / rssOf(calm[0]), load: ratioOf(is, there, loadOf),
-			processor: time.Duration(medianOf(is, processorOf) - medianOf(calm, processorOf)),
-			own:       time.Duration(medianOf(is, loadOf) - medianOf(calm, loadOf)),
-			calls:     medianOf(is, callsOf), bytes: medianOf(is, bytesOf),
+			processor:       time.Duration(medianOf(is, processorOf) - medianOf(calm, processorOf)),
+			memberProcessor: time.Duration(medianOf(is, loadOf) - medianOf(calm, loadOf)),
+			calls:           medianOf(is, callsOf), bytes: medianOf(is, bytesOf),
 		}
 	}
 	return result
@@ -115,7 +116,7 @@ func (s *hostileSite) judge() {
 			processor: max(worst.processor, is.processor),
 		}
 		report.Note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f s, %.2f times what it took at the other hub; %.0f calls, %.0f MB",
-			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.own.Seconds(), is.load, is.calls, is.bytes/1e6)
+			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.memberProcessor.Seconds(), is.load, is.calls, is.bytes/1e6)
 	}
 	report.Record("hostile-rss-ratio", worst.rss)
 	report.Record("hostile-admission-ratio", worst.calmAdmission)

@@ -35,7 +35,7 @@ func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	g.Expect(is.rss).To(BeNumerically("~", 1.2), "what the hub had before anything was hostile")
 	g.Expect(is.load).To(BeNumerically("~", 9))
 	g.Expect(is.processor).To(Equal(time.Second), "beyond good behaviour")
-	g.Expect(is.own).To(Equal(8*time.Second), "beyond good behaviour")
+	g.Expect(is.memberProcessor).To(Equal(8*time.Second), "beyond good behaviour")
 	g.Expect(is.calls).To(BeNumerically("~", 40))
 	g.Expect(is.bytes).To(BeNumerically("~", 3e6))
 }

@@ -174,7 +174,7 @@ func (h *Hostile) Behave(ctx context.Context, hostility Hostility) error {
 	return nil
 }
 
-// Called returns how many calls the member has sent to the hub's webhooks as HugeCalls so far, and how many bytes of bodies.
+// Called returns how many calls the member has sent to the hub's webhooks as HugeCalls so far, and how many bytes of their bodies were read to be sent.
 func (h *Hostile) Called() (calls, bytes int64) { return h.called.calls.Load(), h.called.bytes.Load() }
 
 // callTargets are the URLs that the hub has given to the member's API server, for pods and, where WebApps are installed, for

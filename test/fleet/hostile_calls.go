@@ -32,7 +32,7 @@ type callers struct {
 	count   *callCount
 }
 
-// callCount is how many calls were sent, and how many bytes of their bodies the connections took.
+// callCount is how many calls were sent, and how many bytes of their bodies were read to be sent.
 type callCount struct{ calls, bytes atomic.Int64 }
 
 func newCallers(targets []string, count *callCount) *callers {

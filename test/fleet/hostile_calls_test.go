@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	. "github.com/onsi/gomega"
 )
@@ -16,7 +15,7 @@ func TestARepeatedTextIsTheSameInReadsOfAnySize(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(text) == strings.Repeat("0,", 100_000)).To(BeTrue(), "in reads of %d bytes", size)
 	}
-	one, err := io.ReadAll(iotest.OneByteReader(&repeated{text: "[", left: 5}))
+	one, err := io.ReadAll(bySize{&repeated{text: "[", left: 5}, 1})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(one)).To(Equal("[[[[["))
 }
