@@ -28,7 +28,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_api_requests_total",
-			Help: "API calls that were answered, by method and gRPC code; REST calls included.",
+			Help: "API calls that were answered, by method and gRPC code; REST calls included. Without a method: refused before they had arrived.",
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "plimsoll_api_request_duration_seconds",

@@ -32,6 +32,8 @@ const (
 	maxRequest = 64 << 10 // bytes; the largest request is a page token with its filters
 	maxHeaders = 64 << 10 // bytes; a token may be 16 KiB
 	maxAnswer  = 16 << 20 // bytes; a workload with 50,000 pods fits in
+	// maxConcurrent is how many calls of a connection are served at a time.
+	maxConcurrent = 256
 	// graceful is how long calls that are under way may take to end when the server stops.
 	graceful = 5 * time.Second
 )
@@ -66,8 +68,9 @@ func New(options Options) (*Server, error) {
 	paces := limits.NewPace(o.CallsPerSecond)
 	chain := publicChain(o, rights, metrics, paces)
 	streams := newStreams(o, rights, metrics, paces)
-	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.UnaryInterceptor(exceptHealth(inprocess.Chain(chain))),
-		grpc.StreamInterceptor(streams.intercept), transport(o))...)
+	arrivals := limits.NewArrivals(maxArriving, arriveWithin)
+	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.InTapHandle(countArrivals(arrivals, metrics)),
+		grpc.UnaryInterceptor(arrived(exceptHealth(inprocess.Chain(chain)))), grpc.StreamInterceptor(arrivedStream(streams.intercept)), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
@@ -76,7 +79,7 @@ func New(options Options) (*Server, error) {
 	}
 	calls := inprocess.New(chain, streams.intercept)
 	services.register(calls)
-	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, SameOrigin: o.ClientCAs != nil, MaxRequest: maxRequest, Patience: o.ReaderPatience})
+	handler, err := rest.New(calls, rest.Options{Arrivals: arrivals, Page: o.Page, Loopback: o.Unauthenticated, SameOrigin: o.ClientCAs != nil, MaxRequest: maxRequest, Patience: o.ReaderPatience})
 	if err != nil {
 		stop()
 		return nil, err
@@ -173,7 +176,7 @@ func connectionLimits() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxSendMsgSize(maxAnswer),
 		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.MaxConcurrentStreams(256),
+		grpc.MaxConcurrentStreams(maxConcurrent),
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: time.Minute, Timeout: 20 * time.Second}),

@@ -235,7 +235,7 @@ func TestCallsAreCountedByMethodAndCode(t *testing.T) {
 	}
 	s.call(t, "GET", "/v1/clusters/prod", "", nil)
 	want := `
-# HELP plimsoll_api_requests_total API calls that were answered, by method and gRPC code; REST calls included.
+# HELP plimsoll_api_requests_total API calls that were answered, by method and gRPC code; REST calls included. Without a method: refused before they had arrived.
 # TYPE plimsoll_api_requests_total counter
 plimsoll_api_requests_total{code="OK",method="/plimsoll.v1.ClusterService/GetCluster"} 2
 plimsoll_api_requests_total{code="PermissionDenied",method="/plimsoll.v1.ClusterService/GetCluster"} 1

@@ -1,3 +1,3 @@
-// Package limits bounds what one caller may take, so that there is always some for others: pace.go calls, places.go places,
-// budget.go what filters may cost.
+// Package limits bounds what one caller may take, so that there is always some for others: pace.go calls, places.go places, arrivals.go
+// calls that are not complete, budget.go what filters may cost.
 package limits

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -22,6 +23,10 @@ const openAPIPath, openAPIv3Path = "/openapi.json", "/openapi.v3.json"
 
 // openAPI are the descriptions by path.
 var openAPI = map[string][]byte{openAPIPath: plimsollv1.OpenAPI, openAPIv3Path: plimsollv1.OpenAPIv3}
+
+// connectionBuffer and streamBuffer are how many bytes the server keeps of the calls of a connection over HTTP/2, and of one of them,
+// that nobody has read.
+const connectionBuffer, streamBuffer = 256 << 10, 64 << 10
 
 // Page is a web page beside the methods. Safe for concurrent use.
 type Page interface {
@@ -32,6 +37,8 @@ type Page interface {
 
 // Options of the REST side.
 type Options struct {
+	// Arrivals bounds the calls whose bodies have not arrived.
+	Arrivals *limits.Arrivals
 	// Page is served before the methods; nil: there is none.
 	Page Page
 	// Loopback lets only callers of this machine in, and no web page from elsewhere.
@@ -75,7 +82,7 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(onlyJSON(mux, mux), o))
+	handler := http.Handler(front(complete(mux, o.Arrivals, onlyJSON(mux, mux)), o))
 	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
@@ -143,6 +150,7 @@ func Server(handler http.Handler, o ServerOptions) *http.Server {
 		WriteTimeout:      o.MaxCall + 15*time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    o.MaxHeaders,
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: connectionBuffer, MaxReceiveBufferPerStream: streamBuffer},
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	if o.TLS != nil {

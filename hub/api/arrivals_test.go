@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// dialFrom connects from an address of this machine.
+func dialFrom(address string) func(ctx context.Context, network, to string) (net.Conn, error) {
+	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
+}
+
+// from is a connection of its own, from an address of this machine.
+func (s *served) from(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	config := s.http.Transport.(*http.Transport).TLSClientConfig
+	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(credentials.NewTLS(config)),
+		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return dialFrom(address)(ctx, "tcp", to) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// refusedUnarrived is how many calls were refused before they had arrived.
+func refusedUnarrived(g Gomega, registry *prometheus.Registry) (refused float64) {
+	families, err := registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == "plimsoll_api_requests_total" && label.GetName() == "method" && label.GetValue() == "" {
+					refused += metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return refused
+}
+
+// No interceptor runs before a call's message is complete, so no token is asked for.
+func TestCallsThatDoNotArriveLeaveRoomForOthersAndEnd(t *testing.T) {
+	g := NewWithT(t)
+	registry := prometheus.NewPedanticRegistry()
+	s := serve(t, shop(t), func(o *Options) { o.Registerer = registry })
+	const stranger, other = "127.0.0.1", "127.0.0.2"
+	get := func(conn *grpc.ClientConn) codes.Code {
+		_, err := plimsollv1.NewClusterServiceClient(conn).GetCluster(as(t, "admin"), &plimsollv1.GetClusterRequest{Cluster: "prod"})
+		return status.Code(err)
+	}
+	var unfinished []grpc.ClientStream
+	for len(unfinished) < maxArriving/2 {
+		conn := s.from(t, stranger)
+		for range maxConcurrent {
+			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, plimsollv1.ClusterService_GetCluster_FullMethodName)
+			g.Expect(err).NotTo(HaveOccurred())
+			unfinished = append(unfinished, stream)
+		}
+	}
+	same, another := s.from(t, stranger), s.from(t, other)
+	g.Eventually(func() codes.Code { return get(same) }).WithTimeout(time.Minute).Should(Equal(codes.ResourceExhausted))
+	g.Expect(get(another)).To(Equal(codes.OK))
+	g.Expect(refusedUnarrived(g, registry)).To(BeNumerically(">=", 1))
+	for _, stream := range unfinished {
+		g.Expect(status.Code(stream.RecvMsg(new(plimsollv1.Cluster)))).To(Equal(codes.Canceled), "it ends though its caller waits")
+	}
+	g.Eventually(func() codes.Code { return get(same) }).WithTimeout(time.Minute).Should(Equal(codes.OK))
+}
+
+func TestBodiesThatDoNotArriveLeaveRoomForOthers(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t, shop(t), nil)
+	config := s.http.Transport.(*http.Transport).TLSClientConfig
+	call := func(ctx context.Context, through *http.Transport, body io.Reader) (int, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+s.rest+"/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", body)
+		if err != nil {
+			return 0, err
+		}
+		response, err := through.RoundTrip(request)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	from := func(address string) *http.Transport {
+		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: dialFrom(address)}
+		t.Cleanup(transport.CloseIdleConnections)
+		return transport
+	}
+	slow, end := context.WithCancel(t.Context())
+	defer end()
+	strangers := make(chan struct{}, maxArriving/2)
+	for range cap(strangers) / 128 {
+		transport := from("127.0.0.1")
+		for range 128 {
+			body, unsent := io.Pipe()
+			defer unsent.Close()
+			go func() {
+				_, _ = call(slow, transport, body)
+				strangers <- struct{}{}
+			}()
+		}
+	}
+	same, another := from("127.0.0.1"), from("127.0.0.2")
+	empty := func(through *http.Transport) (int, error) { return call(t.Context(), through, http.NoBody) }
+	short := func(through *http.Transport) (int, error) {
+		return call(t.Context(), through, io.MultiReader(http.NoBody)) // of unknown length
+	}
+	g.Eventually(func() (int, error) { return short(same) }).WithTimeout(time.Minute).Should(Equal(http.StatusTooManyRequests))
+	g.Expect(short(another)).To(Equal(http.StatusUnauthorized))
+	g.Expect(empty(same)).To(Equal(http.StatusUnauthorized), "what has no body has arrived")
+	end()
+	for range cap(strangers) {
+		<-strangers
+	}
+	g.Eventually(func() (int, error) { return short(same) }).WithTimeout(time.Minute).Should(Equal(http.StatusUnauthorized))
+}

@@ -1,0 +1,56 @@
+package limits
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Arrivals bounds the calls that have begun to arrive and are not complete: until a call is, nobody can know whose it is, and its headers
+// and its message take memory. Safe for concurrent use.
+type Arrivals struct {
+	places   *Places
+	patience time.Duration
+}
+
+// NewArrivals lets most calls arrive at a time, of all callers, and each for as long as patience.
+func NewArrivals(most int, patience time.Duration) *Arrivals {
+	return &Arrivals{places: NewPlaces(most), patience: patience}
+}
+
+// Begin counts a call from somewhere, until [Arrived] is called with the context that Begin returns, or ctx ends. If the call takes too
+// long to arrive, the returned context ends.
+func (a *Arrivals) Begin(ctx context.Context, from string) (context.Context, error) {
+	if !a.places.Enter(from) {
+		return ctx, status.Error(codes.ResourceExhausted, "too many calls have begun and not arrived")
+	}
+	ctx, end := context.WithCancel(ctx)
+	arriving := &arriving{leave: sync.OnceFunc(func() { a.places.Leave(from) })}
+	arriving.late = time.AfterFunc(a.patience, end)
+	arriving.ended = context.AfterFunc(ctx, arriving.over)
+	return context.WithValue(ctx, arrivingKey{}, arriving), nil
+}
+
+// Arrived says that the call of a context is complete. It may be called again, and for calls that were not counted.
+func Arrived(ctx context.Context) {
+	if arriving, counted := ctx.Value(arrivingKey{}).(*arriving); counted {
+		arriving.ended()
+		arriving.over()
+	}
+}
+
+type arrivingKey struct{}
+
+type arriving struct {
+	late  *time.Timer
+	ended func() bool // does not wait for the end of the call any more
+	leave func()
+}
+
+func (a *arriving) over() {
+	a.late.Stop()
+	a.leave()
+}
