@@ -185,7 +185,11 @@ func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reaso
 		return "content_type", http.StatusUnsupportedMediaType
 	}
 	into.Grow(int(r.ContentLength) + bytes.MinRead) // it has been judged; growing step by step would take twice as much
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, calls.MaxBody))
+	body := http.MaxBytesReader(w, r.Body, calls.MaxBody)
+	if r.ContentLength > calls.LargeCall {
+		body = calls.InPieces(body)
+	}
+	_, err := into.ReadFrom(body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return "too_large", http.StatusRequestEntityTooLarge
 	}

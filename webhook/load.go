@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 const (
 	// What the calls about pods that are being read may have in bytes, of one member and of all.
 	maxPodBytesOfMember, maxPodBytes = 8 << 20, 64 << 20
-	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large
-	// calls of a member have largeRate bytes a second, and largeBurst at once.
-	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 8 << 20
+	// Large calls of a member have largeRate bytes a second, and largeBurst at once.
+	largeRate, largeBurst = 4 << 20, 8 << 20
 )
 
 // reserve adds to what is being read and returns true, unless that is more than allowed.
@@ -34,7 +35,7 @@ type largeCalls struct {
 
 // allow takes account of a call, and refuses it when there were too many.
 func (l *largeCalls) allow(bytes int64) bool {
-	if bytes <= largeCall {
+	if bytes <= calls.LargeCall {
 		return true
 	}
 	l.once.Do(func() { l.limiter = rate.NewLimiter(largeRate, largeBurst) })

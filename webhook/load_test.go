@@ -1,8 +1,12 @@
 package webhook
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,19 +23,19 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var begun []*memberMetrics
 	for {
-		of, err := metrics.begin("greedy", largeCall)
+		of, err := metrics.begin("greedy", calls.LargeCall)
 		if err != nil {
 			g.Expect(err).To(Equal(errMemberBusy))
 			break
 		}
 		begun = append(begun, of)
 	}
-	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / largeCall))
-	of, err := metrics.begin("modest", largeCall)
+	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / calls.LargeCall))
+	of, err := metrics.begin("modest", calls.LargeCall)
 	g.Expect(err).NotTo(HaveOccurred())
-	metrics.end(of, largeCall)
+	metrics.end(of, calls.LargeCall)
 	for _, of := range begun {
-		metrics.end(of, largeCall)
+		metrics.end(of, calls.LargeCall)
 	}
 	g.Expect(metrics.reading.Load()).To(BeZero())
 	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())
@@ -72,7 +76,7 @@ func TestLargeCallsOfOneMemberAreReadAtARate(t *testing.T) {
 		for ; begin("greedy", calls.MaxBody); read++ {
 		}
 		g.Expect(read).To(Equal(largeBurst / calls.MaxBody))
-		g.Expect(begin("greedy", largeCall)).To(BeTrue(), "its usual calls are read")
+		g.Expect(begin("greedy", calls.LargeCall)).To(BeTrue(), "its usual calls are read")
 		g.Expect(begin("modest", calls.MaxBody)).To(BeTrue(), "so are those of others")
 		const left = largeBurst % calls.MaxBody
 		time.Sleep(time.Second)
@@ -135,5 +139,47 @@ func TestConnectionsOfANetworkOfIPv6CountAsOfOneAddress(t *testing.T) {
 		"[2001:db8:0:1::1]:5": "2001:db8:0:1::", "[fe80::1%eth0]:5": "fe80::",
 	} {
 		NewWithT(t).Expect(addressIn(text).String()).To(Equal(want), text)
+	}
+}
+
+// Two large calls at a time would keep both processors of a small hub from whatever else comes from the network.
+func TestALargeCallIsReadAndScannedInPieces(t *testing.T) {
+	const tolerations, containers = `,"object":{"metadata":{"name":"a"},"spec":{"tolerations":[%s{}]}}`, `,"object":{"metadata":{"name":"a"},"spec":{"containers":[%s{}]}}`
+	for name, c := range map[string]struct {
+		pod   string
+		items int
+	}{
+		"a large one, of what is skipped": {containers, 200_000},
+		"a large one, of what is read":    {tolerations, 200_000},
+		"a usual one":                     {containers, 5_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				began := time.Now()
+				calls.Pause()
+				pause := time.Since(began)
+				body := reviewOf("192a64db", fmt.Sprintf(c.pod, strings.Repeat("{},", c.items)))
+				pieces := 0
+				if len(body) > calls.LargeCall {
+					pieces = len(body) / calls.Piece
+				}
+
+				began = time.Now()
+				request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+				request.Header.Set("Content-Type", "application/json")
+				var into bytes.Buffer
+				reason, status := readCall(httptest.NewRecorder(), request, &into)
+				g.Expect(status).To(BeZero(), reason)
+				g.Expect(into.Bytes()).To(Equal(body))
+				g.Expect(time.Since(began)).To(Equal(time.Duration(pieces) * pause))
+
+				began = time.Now()
+				var r review
+				g.Expect(r.decode(body, nil)).To(Succeed())
+				g.Expect(r.pod.Name).To(Equal("a"))
+				g.Expect(time.Since(began)).To(And(BeNumerically("<=", time.Duration(pieces)*pause), BeNumerically(">=", time.Duration(pieces-1)*pause)))
+			})
+		})
 	}
 }

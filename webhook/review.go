@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
@@ -30,6 +31,9 @@ const textGuess = 512
 func (r *review) decode(body []byte, reads func(key []byte) bool) error {
 	r.reset()
 	s := reviewScanner{Scanner: jsonscan.Scanner{Data: body, Reads: reads}}
+	if len(body) > calls.LargeCall {
+		s.Piece, s.Pause = calls.Piece, calls.Pause
+	}
 	s.Text.Grow(textGuess)
 	var once jsonscan.Seen
 	for fields := s.Object(); fields.NextField(); {

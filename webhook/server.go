@@ -18,6 +18,10 @@ const (
 	idleTimeout       = 3 * time.Minute  // longer than API servers keep idle connections, so that they close first
 	maxHeaderBytes    = 16 << 10
 	shutdownTimeout   = 5 * time.Second
+	// connectionBuffer and streamBuffer are how many bytes the server keeps of the calls of a connection over HTTP/2, and of one of them,
+	// that their handlers have not read. A call that waits for its turn leaves room for the others of its connection: an API server has
+	// one for all of its calls.
+	connectionBuffer, streamBuffer = 256 << 10, 64 << 10
 )
 
 // Server serves HTTPS, HTTP/2 and HTTP/1.1, over kept connections. It serves members' calls with [CA.ServerTLS], and other
@@ -49,6 +53,7 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 		WriteTimeout:      callTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: connectionBuffer, MaxReceiveBufferPerStream: streamBuffer},
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil

@@ -2,11 +2,14 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,4 +184,106 @@ func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 	g.Expect(ask(open[1])).To(Succeed(), "those that are there stay")
 	open[0].CloseIdleConnections()
 	g.Eventually(func() error { return ask(connect()) }).WithTimeout(time.Minute).Should(Succeed(), "there is room for another")
+}
+
+func TestLittleIsKeptOfCallsThatAreNotRead(t *testing.T) {
+	g := NewWithT(t)
+	ca := newCA(t)
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	url, _ := start(t, listen(t, ca, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-goOn
+	})))
+	var sent atomic.Int64
+	transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: true, MaxConnsPerHost: 1}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return countedConn{conn, &sent}, err
+	}
+	defer transport.CloseIdleConnections()
+	const calls = 10
+	var ended sync.WaitGroup
+	for range calls {
+		ended.Go(func() {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, zeros{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if response, err := transport.RoundTrip(request); err == nil { // the answer comes before the body is sent
+				_, _ = drain(response)
+			}
+		})
+	}
+	for range calls {
+		<-arrived
+	}
+	g.Eventually(sent.Load).Should(BeNumerically(">=", connectionBuffer))
+	g.Consistently(sent.Load).Should(BeNumerically("<=", connectionBuffer+64<<10), "headers and handshake included")
+	close(goOn)
+	ended.Wait()
+}
+
+// An API server sends its calls over one connection, and a large conversion may wait for seconds.
+func TestACallThatIsNotReadLeavesItsConnectionToOthers(t *testing.T) {
+	g := NewWithT(t)
+	ca := newCA(t)
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	url, _ := start(t, listen(t, ca, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/waits" {
+			close(arrived)
+			<-goOn
+		}
+		_, _ = io.Copy(w, r.Body)
+	})))
+	transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: true, MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	call := func(path, body string) (string, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, strings.NewReader(body))
+		if err != nil {
+			return "", err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return "", err
+		}
+		return drain(response)
+	}
+	large := strings.Repeat("large ", 1<<20)
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := call("/waits", large)
+		if err == nil && answer != large {
+			err = errors.New("another answer")
+		}
+		answered <- err
+	}()
+	<-arrived
+	for range 20 { // the first ones may be sent before all of the large one that has room
+		g.Expect(call("/", "small")).To(Equal("small"))
+	}
+	close(goOn)
+	g.Expect(<-answered).To(Succeed())
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// countedConn counts the bytes that are written.
+type countedConn struct {
+	net.Conn
+	written *atomic.Int64
+}
+
+func (c countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
 }

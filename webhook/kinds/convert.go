@@ -93,6 +93,7 @@ func (h *Handler) convert(call asking, object []byte, desiredAPIVersion string) 
 			converted, err = nil, errors.New("the conversion failed in the hub, whose log has the details")
 		}
 	}()
+	defer h.oneIfLarge(len(object))()
 	if err := h.makeSafe(object, maxObject); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,6 +41,7 @@ type Handler struct {
 	calls    *http.ServeMux
 	patterns []string
 	turns    *turns
+	large    sync.Mutex // held while a large body is decoded
 	refusals *calls.Refusals
 	answered *prometheus.CounterVec
 	log      *slog.Logger
@@ -145,6 +147,9 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 		}
 		defer giveBack()
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		if r.ContentLength > calls.LargeCall {
+			r.Body = calls.InPieces(r.Body)
+		}
 		return answer(w, r, call)
 	}
 }
@@ -154,15 +159,16 @@ func (h *Handler) reviewed(make answer) answerer {
 	return func(w http.ResponseWriter, r *http.Request, call asking) bool {
 		buffer := bodies.Shared.Get(int(r.ContentLength) + bytes.MinRead)
 		defer bodies.Shared.Put(buffer) // the answer has copies of what it needs
+		var review any
+		var outcome string
 		_, err := buffer.ReadFrom(r.Body)
 		if err == nil {
-			err = h.makeSafe(buffer.Bytes(), calls.MaxBody)
+			review, outcome, err = h.review(call, make, buffer.Bytes())
 		}
 		if err != nil {
 			h.reject(w, call, http.StatusBadRequest)
 			return false
 		}
-		review, outcome := h.safely(call, make, buffer.Bytes())
 		h.answered.WithLabelValues(call.kind, call.call, outcome).Inc()
 		if review == nil {
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
@@ -172,6 +178,26 @@ func (h *Handler) reviewed(make answer) answerer {
 		_ = json.NewEncoder(w).Encode(review) // who called may be gone
 		return true
 	}
+}
+
+// review makes the answer to a body that was read; an error: it may not be decoded.
+func (h *Handler) review(call asking, make answer, body []byte) (review any, outcome string, err error) {
+	defer h.oneIfLarge(len(body))()
+	if err := h.makeSafe(body, calls.MaxBody); err != nil {
+		return nil, "", err
+	}
+	review, outcome = h.safely(call, make, body)
+	return review, outcome, nil
+}
+
+// oneIfLarge waits, if there are many bytes to decode, until no other call decodes as many: that is done in one piece, and would
+// otherwise take all processors, one call each. What it returns lets the next one go on.
+func (h *Handler) oneIfLarge(bytes int) (done func()) {
+	if bytes <= calls.LargeCall {
+		return func() {}
+	}
+	h.large.Lock()
+	return h.large.Unlock
 }
 
 // safely costs the call when an answer panics, not the connection with all that is on it.

@@ -9,14 +9,16 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
+
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 const (
 	// What the calls that are being answered may have in bytes, of one member and of all: they take several times as much memory.
 	maxBytesOfMember, maxBytes = 24 << 20, 64 << 20
-	// largeCall is how many bytes a call may have without counting as large. Large calls of a member have largeRate bytes a second, and
-	// largeBurst at once, and wait: an API server that lists sends all objects of a page at once.
-	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 16 << 20
+	// Large calls of a member have largeRate bytes a second, and largeBurst at once, and wait: an API server that lists sends all objects
+	// of a page at once.
+	largeRate, largeBurst = 4 << 20, 16 << 20
 	// turnTimeout is how long a call waits for others to end.
 	turnTimeout = 5 * time.Second
 )
@@ -48,7 +50,7 @@ func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack 
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	own := t.enter(member)
-	if bytes > largeCall {
+	if bytes > calls.LargeCall {
 		if err := own.pace.WaitN(ctx, int(bytes)); err != nil {
 			t.leave(member)
 			return nil, fmt.Errorf("the member has too many large calls: %w", err)

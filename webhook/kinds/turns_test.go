@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 func TestCallsOfOneMemberWaitBeforeTheyHoldUpOthers(t *testing.T) {
@@ -66,7 +69,7 @@ func TestLargeCallsAboutWebAppsOfOneMemberWaitForTimeToPass(t *testing.T) {
 			g.Expect(take("greedy", maxConversion)).To(Succeed())
 		}
 		g.Expect(time.Since(began)).To(BeZero())
-		g.Expect(take("greedy", largeCall)).To(Succeed())
+		g.Expect(take("greedy", calls.LargeCall)).To(Succeed())
 		g.Expect(take("modest", maxConversion)).To(Succeed())
 		g.Expect(time.Since(began)).To(BeZero(), "its usual calls and those of others do not wait")
 		g.Expect(take("greedy", maxConversion)).To(Succeed())
@@ -133,4 +136,58 @@ func TestConversionsThatComeSlowlyHoldNoMoreThanTheirMemberMay(t *testing.T) {
 		leave()
 		all.Wait()
 	})
+}
+
+func TestALargeCallAboutAKindIsReadInPieces(t *testing.T) {
+	s := newKindSite(t, webapp.Policy{})
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		took := func(bytes int) time.Duration {
+			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat(" ", bytes)))
+			request.SetPathValue("member", "eu")
+			request.SetPathValue("token", current(g, s.tokens.For(webhook.ForConversions), "eu"))
+			began := time.Now()
+			read := s.admit(s.tokens.For(webhook.ForConversions), maxConversion, func(_ http.ResponseWriter, r *http.Request, _ asking) bool {
+				return g.Expect(io.ReadAll(r.Body)).To(HaveLen(bytes))
+			})
+			g.Expect(read(httptest.NewRecorder(), request, asking{})).To(BeTrue())
+			return time.Since(began)
+		}
+		began := time.Now()
+		calls.Pause()
+		pause := time.Since(began)
+		g.Expect(took(calls.LargeCall)).To(BeZero())
+		g.Expect(took(10 * calls.Piece)).To(Equal(10 * pause))
+	})
+}
+
+func TestLargeCallsAboutKindsAreDecodedOneAtATime(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	begun, end := make(chan int), make(chan struct{})
+	var done sync.WaitGroup
+	review := func(bytes int) {
+		done.Go(func() {
+			_, outcome, err := s.review(asking{}, func(body []byte) (any, string) {
+				begun <- len(body)
+				<-end
+				return nil, outcomeOK
+			}, []byte(strings.Repeat(" ", bytes)))
+			g.Expect(outcome, err).To(Equal(outcomeOK))
+		})
+	}
+	review(calls.LargeCall + 1)
+	<-begun
+	review(calls.LargeCall + 2)
+	review(calls.LargeCall)
+	review(calls.LargeCall)
+	g.Expect(<-begun).To(Equal(calls.LargeCall), "usual ones do not wait")
+	g.Expect(<-begun).To(Equal(calls.LargeCall))
+	g.Consistently(begun).ShouldNot(Receive())
+	end <- struct{}{} // any of the three
+	end <- struct{}{}
+	end <- struct{}{}
+	g.Expect(<-begun).To(Equal(calls.LargeCall + 2))
+	close(end)
+	done.Wait()
 }

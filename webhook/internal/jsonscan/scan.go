@@ -18,6 +18,10 @@ type Scanner struct {
 	depth int
 	Err   error
 	Reads func(key []byte) bool // which labels and annotations are kept; nil: all
+	// Pause is called after every Piece bytes, about; nil: never. A long string counts as one.
+	Pause func()
+	Piece int
+	piece int // where this one began
 	// Text backs all strings of one scan, so that they cost one allocation. Strings taken from it earlier stay as they
 	// are when it grows.
 	Text strings.Builder
@@ -37,6 +41,14 @@ func (s *Scanner) fail(why error) {
 	if s.Err == nil {
 		s.Err = fmt.Errorf("byte %d: %w", s.pos, why)
 		s.pos = len(s.Data)
+	}
+}
+
+// rest pauses at the end of a piece.
+func (s *Scanner) rest() {
+	if s.Pause != nil && s.pos-s.piece >= s.Piece {
+		s.piece = s.pos
+		s.Pause()
 	}
 }
 

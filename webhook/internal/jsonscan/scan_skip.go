@@ -102,6 +102,7 @@ func (s *Scanner) skipItems() {
 
 // last takes what follows a value: a comma, or the end of what the value is in. It is true at the end, or after an error.
 func (s *Scanner) last(closing byte) bool {
+	s.rest()
 	switch s.peek() {
 	case ',':
 		s.pos++

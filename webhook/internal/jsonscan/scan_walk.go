@@ -40,6 +40,7 @@ func (w *Walk) Next() bool {
 	if s.Err != nil || w.ended {
 		return false
 	}
+	s.rest()
 	c := s.peek()
 	if c == w.close {
 		s.pos++
