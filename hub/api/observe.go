@@ -47,6 +47,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
+// refusedUnarrived counts a call that was refused before it had arrived: a stranger, who may name any method.
+func (m *metrics) refusedUnarrived(why error) {
+	m.requests.WithLabelValues("", status.Code(why).String()).Inc()
+}
+
 // observe counts and logs calls: who asked for what, and what came of it; never what the request held.
 func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {

@@ -34,6 +34,12 @@ const (
 	maxAnswer  = 16 << 20 // bytes; a workload with 50,000 pods fits in
 	// maxConcurrent is how many calls of a connection are served at a time.
 	maxConcurrent = 256
+	// maxArriving is how many calls may have begun and not arrived, of all callers; nobody has more than half. gRPC asks no interceptor
+	// before a call's message is complete, so a stranger could leave maxConcurrent of them unfinished on each connection. Each has up to
+	// maxHeaders and maxRequest bytes.
+	maxArriving = 2048
+	// arriveWithin is how long a call may take to arrive.
+	arriveWithin = 10 * time.Second
 	// graceful is how long calls that are under way may take to end when the server stops.
 	graceful = 5 * time.Second
 )
@@ -69,8 +75,9 @@ func New(options Options) (*Server, error) {
 	chain := publicChain(o, rights, metrics, paces)
 	streams := newStreams(o, rights, metrics, paces)
 	arrivals := limits.NewArrivals(maxArriving, arriveWithin)
-	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.InTapHandle(countArrivals(arrivals, metrics)),
-		grpc.UnaryInterceptor(arrived(exceptHealth(inprocess.Chain(chain)))), grpc.StreamInterceptor(arrivedStream(streams.intercept)), transport(o))...)
+	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.InTapHandle(arrivals.Tap(metrics.refusedUnarrived)),
+		grpc.UnaryInterceptor(limits.ArrivedCall(exceptHealth(inprocess.Chain(chain)))),
+		grpc.StreamInterceptor(limits.ArrivedStream(streams.intercept)), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
