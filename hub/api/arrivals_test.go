@@ -97,7 +97,7 @@ func TestBodiesThatDoNotArriveLeaveRoomForOthers(t *testing.T) {
 		return response.StatusCode, response.Body.Close()
 	}
 	from := func(address string) *http.Transport {
-		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: dialFrom(address)}
+		transport := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true, DialContext: dialFrom(address)}
 		t.Cleanup(transport.CloseIdleConnections)
 		return transport
 	}
