@@ -19,8 +19,8 @@ const (
 	maxHeaderBytes    = 16 << 10
 	shutdownTimeout   = 5 * time.Second
 	// connectionBuffer and streamBuffer are how many bytes the server keeps of the calls of a connection over HTTP/2, and of one of them,
-	// that their handlers have not read. A call that waits for its turn leaves room for the others of its connection: an API server has
-	// one for all of its calls.
+	// that their handlers have not read. An API server has one connection for all of its calls: up to three that wait for their turns leave
+	// room for the others.
 	connectionBuffer, streamBuffer = 256 << 10, 64 << 10
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 )
 
-// complete reads the body of a call before anything else happens, and counts the call among those that arrive until then: nobody has
+// complete reads the body of a call before the method is called, and counts the call among those that arrive until then: nobody has
 // looked at its token yet. The server's own deadlines end bodies that are slow.
 func complete(mux *runtime.ServeMux, arrivals *limits.Arrivals, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -82,7 +82,7 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(complete(mux, o.Arrivals, onlyJSON(mux, mux)), o))
+	handler := http.Handler(front(onlyJSON(mux, complete(mux, o.Arrivals, mux)), o))
 	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
