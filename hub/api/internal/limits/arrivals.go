@@ -2,7 +2,7 @@ package limits
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -28,10 +28,10 @@ func (a *Arrivals) Begin(ctx context.Context, from string) (context.Context, err
 		return ctx, status.Error(codes.ResourceExhausted, "too many calls have begun and not arrived")
 	}
 	ctx, end := context.WithCancel(ctx)
-	arriving := &arriving{leave: sync.OnceFunc(func() { a.places.Leave(from) })}
+	arriving := &arriving{Context: ctx, places: a.places, from: from}
 	arriving.late = time.AfterFunc(a.patience, end)
 	arriving.ended = context.AfterFunc(ctx, arriving.over)
-	return context.WithValue(ctx, arrivingKey{}, arriving), nil
+	return arriving, nil
 }
 
 // Arrived says that the call of a context is complete. It may be called again, and for calls that were not counted.
@@ -44,13 +44,28 @@ func Arrived(ctx context.Context) {
 
 type arrivingKey struct{}
 
+// arriving is the context of a call that is counted.
 type arriving struct {
-	late  *time.Timer
-	ended func() bool // does not wait for the end of the call any more
-	leave func()
+	context.Context
+	places *Places
+	from   string
+	late   *time.Timer
+	ended  func() bool // does not wait for the end of the call any more
+	left   atomic.Bool
 }
 
+// Value implements [context.Context].
+func (a *arriving) Value(key any) any {
+	if key == (arrivingKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// over gives the place back, once.
 func (a *arriving) over() {
 	a.late.Stop()
-	a.leave()
+	if !a.left.Swap(true) {
+		a.places.Leave(a.from)
+	}
 }
