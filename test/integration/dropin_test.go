@@ -59,10 +59,9 @@ func (p *placing) theirDeployment(name string, replicas, percent int) *appsv1.De
 func dropInBursts(p *placing) {
 	for _, c := range []struct{ replicas, percent, spot, onDemand int }{{10, 70, 7, 3}, {20, 80, 16, 4}, {6, 50, 3, 3}} {
 		w := p.create(p.theirDeployment(fmt.Sprintf("web-%d", c.replicas), c.replicas, c.percent))
-		p.Expect(p.ready(w, c.replicas)).To(Equal(fleet.Mix{Spot: c.spot, OnDemand: c.onDemand, Ready: c.replicas}))
-		p.settle(w, c.replicas)
+		p.exactly(w, c.replicas, c.percent, 0)
+		p.Expect(w.Mix(p.ctx)).To(Equal(fleet.Mix{Spot: c.spot, OnDemand: c.onDemand, Ready: c.replicas}))
 	}
-	p.Expect(p.evictions()).To(BeEmpty())
 }
 
 func dropInScaling(p *placing, steps ...int) {
@@ -79,7 +78,7 @@ func dropInConvergence(p *placing) {
 	p.exactly(w, 10, 50, 0)
 	p.Expect(w.Annotate(p.ctx, theirs(80))).To(Succeed())
 	p.mixed(w, 10, 80, 0)
-	p.Expect(p.evictions()).To(HaveLen(3))
+	p.moved(3)
 }
 
 func dropInOverrides(p *placing) {
@@ -123,7 +122,7 @@ func dropInOrdinals(p *placing) {
 		names = append(names, pod.Name)
 	}
 	p.Expect(names).To(ConsistOf("db-0", "db-1", "db-2", "db-3", "db-4"))
-	p.Expect(p.evictions()).To(HaveLen(2))
+	p.moved(2)
 }
 
 func dropInForeign(p *placing) {

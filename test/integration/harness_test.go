@@ -228,24 +228,42 @@ func (p *placing) ready(w *fleet.Workload, replicas int) fleet.Mix {
 	return mix
 }
 
-// exactly expects the formula's mix of ready replicas, at once and without any eviction.
+// exactly expects the formula's mix of ready replicas, at once and without any eviction in the namespace.
+func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
+	p.t.Helper()
+	if p.placed(w, replicas, percent, floor) {
+		p.settle(w, replicas)
+		p.Expect(p.evictions()).To(BeEmpty())
+	}
+}
+
+// placed expects the formula's mix of ready replicas at once, and reports whether it was reached so.
 //
 // Pods that were created without the hub's decision, because the machine was too busy for the webhook's time-out, say nothing
 // about placement, and neither do those about which the hub had to decide before it knew enough: where there are some, the mix may take
 // moves, and evictions are counted from then on.
-func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
+func (p *placing) placed(w *fleet.Workload, replicas, percent, floor int) bool {
 	p.t.Helper()
 	spot, onDemand := fleet.Want(replicas, percent, floor)
-	mix := p.ready(w, replicas)
-	if unsure := p.unsure(); unsure > 0 {
-		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %s may move first", unsure, p.namespace, w)
+	if !p.decided(w, fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}) {
 		p.mixed(w, replicas, percent, floor)
 		p.remark()
-		return
+		return false
 	}
-	p.Expect(mix).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}))
-	p.settle(w, replicas)
-	p.Expect(p.evictions()).To(BeEmpty())
+	return true
+}
+
+// decided waits until the replicas of a mix are ready. It expects the mix and reports true, unless the machine was too slow for the
+// hub's decision on some pods since the spec began: their capacity says nothing about the hub.
+func (p *placing) decided(w *fleet.Workload, mix fleet.Mix) bool {
+	p.t.Helper()
+	got := p.ready(w, mix.Ready)
+	if unsure := p.unsure(); unsure > 0 {
+		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %s is %s for %s", unsure, p.namespace, w, got, mix)
+		return false
+	}
+	p.Expect(got).To(Equal(mix))
+	return true
 }
 
 // undecided counts the pods that were created without a decision since the spec began, by the words of those who let them

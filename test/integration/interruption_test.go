@@ -67,7 +67,9 @@ func noticeSpec(t *testing.T, h *insideHub, m *fleet.Member, policy map[string]s
 	for _, eviction := range p.audited(kube.EvictionAttempts, fleet.ByHub) {
 		evicted[eviction.Name] = true
 	}
-	p.Expect(evicted).To(HaveLen(interrupted))
+	if p.unsure() == 0 { // else a replacement may have started on-demand, and was evicted as well
+		p.Expect(evicted).To(HaveLen(interrupted))
+	}
 	for _, moment := range p.moments(history) {
 		p.Expect(moment.Mix.Ready).To(BeNumerically(">=", least), "after a change of pod %s: %s", moment.Pod, moment.Mix)
 	}

@@ -58,7 +58,7 @@ func symmetricSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	evicted := len(p.evictions())
 	p.Expect(w.Scale(p.ctx, replicas+2)).To(Succeed())
 	p.Expect(history.AwaitMix(p.ctx, fleet.Mix{Spot: replicas, OnDemand: floor, Ready: replicas})).To(Succeed())
-	p.Expect(p.evictions()).To(HaveLen(evicted))
+	p.moved(evicted)
 
 	p.Expect(w.Scale(p.ctx, replicas+4)).To(Succeed())
 	p.Eventually(func(g Gomega) {
@@ -66,7 +66,7 @@ func symmetricSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	}).Should(Succeed())
 	evicted = len(p.evictions())
 	p.reconciledAgain(deploymentController, w, 3)
-	p.Expect(p.evictions()).To(HaveLen(evicted))
+	p.moved(evicted)
 	p.Expect(history.Now()).To(Equal(fleet.Mix{Spot: replicas + 2, OnDemand: floor, Ready: replicas}))
 
 	before := len(p.moments(history))

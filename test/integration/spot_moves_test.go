@@ -105,9 +105,7 @@ func invalidSpec(p *placing) {
 	)))
 	p.Eventually(p.state(w)).Should(Equal(plimsollv1.WorkloadState_WORKLOAD_STATE_INVALID))
 	p.Expect(w.Scale(p.ctx, 14)).To(Succeed())
-	if mix := p.ready(w, 14); p.unsure() == 0 {
-		p.Expect(mix).To(Equal(fleet.Mix{Spot: 7, OnDemand: 7, Ready: 14}))
-	}
+	p.decided(w, fleet.Mix{Spot: 7, OnDemand: 7, Ready: 14})
 	p.Expect(p.hub.Reconcile(p.ctx, w)).To(Succeed())
 	p.Expect(p.evictions()).To(BeEmpty())
 
