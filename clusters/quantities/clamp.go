@@ -1,5 +1,7 @@
 package quantities
 
+import "bytes"
+
 const (
 	// MaxExponent is the largest decimal exponent that is kept, in either direction: with at most MaxLength digits before it,
 	// a larger one means the same, or nothing that a cluster could have.
@@ -9,8 +11,9 @@ const (
 )
 
 // Clamp bounds a quantity in place: an exponent beyond [MaxExponent] becomes that, and one that is longer than [MaxLength]
-// becomes zeros. What is no quantity stays as it is; the decoder refuses it.
+// becomes zeros. White space around it counts for nothing, as for who reads it. What is no quantity stays as it is; the decoder refuses it.
 func Clamp(text []byte) {
+	text = bytes.TrimSpace(text)
 	if len(text) > MaxLength {
 		fill(text, '0')
 		return

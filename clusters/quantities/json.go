@@ -74,11 +74,32 @@ func (w *jsonWalker) value(at *state, depth int, root bool) bool {
 		for w.at < len(w.text) && !ends[w.text[w.at]] {
 			w.at++
 		}
-		if at != nil && at.quantity {
-			clampBare(w.text[start:w.at])
+		word := w.text[start:w.at]
+		if !isBare(word) {
+			return false
 		}
-		return w.at > start
+		if at != nil && at.quantity {
+			clampBare(word)
+		}
+		return true
 	}
+}
+
+// isBare reports whether a text may be a number or a word of JSON. What follows it the decoder judges; any other bytes must not pass
+// for JSON here, for they may be something else to who reads them.
+func isBare(text []byte) bool {
+	switch string(text) {
+	case "":
+		return false
+	case "true", "false", "null":
+		return true
+	}
+	for _, c := range text {
+		if (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
+			return false
+		}
+	}
+	return true
 }
 
 // ends reports which bytes end a number or a word.
@@ -92,7 +113,7 @@ func (w *jsonWalker) clamp(at *state, text []byte, plain bool) bool {
 		w.err = ErrEscaped
 		return false
 	}
-	Clamp(bytes.TrimSpace(text))
+	Clamp(text)
 	return true
 }
 

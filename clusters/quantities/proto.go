@@ -71,8 +71,8 @@ func (w *protoWalker) unknown(data []byte, depth int) bool {
 	if f.bad || depth > maxDepth {
 		return false
 	}
-	if kind.Kind == "" {
-		return false // API servers always say it, and what is in the object follows from it
+	if kind.Kind == "" || kind.Version == "" {
+		return false // API servers always say them, and what is in the object follows from them; a decoder would guess
 	}
 	n := w.paths.kinds[kind]
 	for _, object := range raw {

@@ -13,12 +13,17 @@ import (
 // accounts are the parts that pods of others run as.
 var accounts = schema.GroupResource{Resource: "serviceaccounts"}
 
+// refersTo is true for a reference to an object of a kind.
+func refersTo(of *module.Resource, r string) string {
+	return r + ".kind == " + quote(of.Kind) + " && " + r + ".apiVersion.startsWith(" + quote(of.Group+"/") + ")"
+}
+
 // owner is true for a reference to an object of a kind that has parts: kinds may have parts of one resource.
 func (a Account) owner(r string) string {
 	var kinds []string
 	for i := range a.Resources {
 		if of := &a.Resources[i]; len(of.Parts) > 0 {
-			kinds = append(kinds, r+".kind == "+quote(of.Kind)+" && "+r+".apiVersion.startsWith("+quote(of.Group+"/")+")")
+			kinds = append(kinds, refersTo(of, r))
 		}
 	}
 	if len(kinds) == 1 {
@@ -27,45 +32,113 @@ func (a Account) owner(r string) string {
 	return "(" + strings.Join(kinds, " || ") + ")"
 }
 
+// Paths in an object.
+const (
+	podSpec = "object.spec.template.spec"
+	owners  = ".metadata.?ownerReferences.orValue([])"
+)
+
 // parts lets the account write what an object of a module's kind controls that has the same name, and has it run nothing that
-// reaches a node or another account. Whether that object is there a policy cannot see; Kubernetes deletes the parts of one that is not.
+// reaches a node or another account. Whether that object is there a policy cannot see: Kubernetes deletes the parts of one that is
+// not, because they have no other owner.
 func parts(a Account, of *module.Resource) rule {
 	resources := make([]admissionregistrationv1.RuleWithOperations, 0, len(of.Parts))
 	for _, part := range of.Parts {
 		resources = append(resources, on(part.Group, "CREATE UPDATE DELETE", part.Resource))
 	}
 	controlled := func(object string) string {
-		return object + `.metadata.?ownerReferences.orValue([]).exists(r, r.?controller.orValue(false) && ` + a.owner("r") + ` && r.name == ` + object + `.metadata.name)`
+		return object + owners + `.exists(r, r.?controller.orValue(false) && ` + a.owner("r") + ` && r.name == ` + object + `.metadata.name)`
 	}
-	deployment := func(expression string) string {
-		return `request.resource.resource != "deployments" || request.operation == "DELETE" || (` + expression + ")"
-	}
-	const spec = "object.spec.template.spec"
 	made := rule{
 		suffix:    of.Plural,
 		resources: resources,
+		variables: []admissionregistrationv1.Variable{ofKind(of)},
 		validations: []admissionregistrationv1.Validation{
 			deny("(object == null || "+controlled("object")+") && (oldObject == null || "+controlled("oldObject")+")",
 				"may only write what a "+of.Kind+" of the same name controls"),
+			deny("object == null || object"+owners+".all(r, r.?controller.orValue(false) || (oldObject != null && r in oldObject"+owners+"))",
+				"may not add an owner that would keep what no "+of.Kind+" controls"),
 			deny("!(request.namespace in "+systemNamespaces()+") && request.namespace != "+quote(a.Namespace),
 				"may not write parts of "+of.Title+" in Kubernetes' own namespaces, nor in its own"),
 		},
 	}
-	if slices.Contains(of.Parts, schema.GroupResource{Group: "apps", Resource: "deployments"}) {
-		made.validations = append(made.validations,
-			deny(deployment(harmless(spec)+" && !has("+spec+".volumes)"), "may only create Deployments that reach nothing of their node"))
-		if slices.Contains(of.Parts, accounts) {
-			made.validations = append(made.validations,
-				deny(deployment(spec+`.?serviceAccountName.orValue("") == object.metadata.name`), "may only have pods run as the "+of.Kind+"'s own account"))
-		} else {
-			made.validations = append(made.validations,
-				deny(deployment(spec+`.?serviceAccountName.orValue("default") == "default"`), "may only have pods run as the account that any pod has"))
-		}
-	}
-	if slices.Contains(of.Parts, schema.GroupResource{Resource: "services"}) {
-		made.validations = append(made.validations,
-			deny(`request.resource.resource != "services" || request.operation == "DELETE" || (!has(object.spec.externalIPs) && object.spec.?type.orValue("ClusterIP") != "ExternalName")`,
-				"may not create Services that take addresses over"))
+	for _, part := range of.Parts {
+		made.validations = append(made.validations, contents(of, part)...)
 	}
 	return made
+}
+
+// ofKind is a variable that is true when an object of the kind controls the request's object. Policies for several kinds may be about
+// one resource, and each is about its own kind.
+func ofKind(of *module.Resource) admissionregistrationv1.Variable {
+	return variable("ofKind", "object"+owners+".exists(r, r.?controller.orValue(false) && "+refersTo(of, "r")+")")
+}
+
+// contents are what is in a part of the objects of a kind.
+func contents(of *module.Resource, part schema.GroupResource) []admissionregistrationv1.Validation {
+	about := func(expression, message string) admissionregistrationv1.Validation {
+		return deny(`request.resource.resource != `+quote(part.Resource)+` || request.operation == "DELETE" || !variables.ofKind || (`+expression+")", message)
+	}
+	switch part {
+	case schema.GroupResource{Group: "apps", Resource: "deployments"}:
+		account, runsAs := `orValue("default") == "default"`, "the account that any pod has"
+		if runsAsAccounts(of) {
+			account, runsAs = `orValue("") == object.metadata.name`, "the "+of.Kind+"'s own account"
+		}
+		all := []admissionregistrationv1.Validation{
+			about(harmless(podSpec)+" && !has("+podSpec+".volumes)", "may only create Deployments that reach nothing of their node"),
+			about("!has("+podSpec+".priorityClassName)", "may not have the pods of Deployments preempt others"),
+			about(podSpec+".?serviceAccountName."+account, "may only have pods run as "+runsAs),
+		}
+		if of.Label != "" {
+			all = append(all, about("object.spec.selector == {"+quote("matchLabels")+": "+selected(of)+"}", "may only create Deployments of the pods of their own "+of.Kind))
+		}
+		return all
+	case schema.GroupResource{Resource: "services"}:
+		all := []admissionregistrationv1.Validation{
+			about(`!has(object.spec.externalIPs) && object.spec.?type.orValue("ClusterIP") != "ExternalName"`, "may not create Services that take addresses over"),
+		}
+		if of.Label != "" {
+			all = append(all, about("object.spec.?selector.orValue({}) == "+selected(of), "may only create Services for the pods of their own "+of.Kind))
+		}
+		return all
+	case schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}:
+		if of.Label != "" {
+			return []admissionregistrationv1.Validation{
+				about("object.spec.?selector.orValue({}) == {"+quote("matchLabels")+": "+selected(of)+"}", "may only create PodDisruptionBudgets for the pods of their own "+of.Kind),
+			}
+		}
+	case schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}:
+		if of.Workload.Kind != "" {
+			target := "object.spec.scaleTargetRef"
+			return []admissionregistrationv1.Validation{
+				about(target+".kind == "+quote(of.Workload.Kind)+" && "+target+`.?apiVersion.orValue("").startsWith(`+quote(of.Workload.Group+"/")+") && "+target+".name == object.metadata.name",
+					"may only have the "+of.Workload.Kind+" of the same "+of.Kind+" scaled"),
+			}
+		}
+	}
+	return nil
+}
+
+// selected are the labels by which the parts of an object of a kind select its pods.
+func selected(of *module.Resource) string { return "{" + quote(of.Label) + ": object.metadata.name}" }
+
+// runsAsAccounts reports whether the pods of a kind run as accounts of their own.
+func runsAsAccounts(of *module.Resource) bool {
+	return slices.Contains(of.Parts, accounts) && slices.Contains(of.Parts, schema.GroupResource{Group: "apps", Resource: "deployments"})
+}
+
+// foreignAccounts keeps a Deployment from having the name of an account that no object of the kind controls: its pods would run as that.
+func foreignAccounts(of *module.Resource) rule {
+	return rule{
+		suffix:    of.Plural + "-accounts",
+		resources: []admissionregistrationv1.RuleWithOperations{on("apps", "CREATE UPDATE", "deployments")},
+		ofEach:    &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ServiceAccount"},
+		variables: []admissionregistrationv1.Variable{ofKind(of)},
+		validations: []admissionregistrationv1.Validation{
+			deny("!variables.ofKind || "+podSpec+`.?serviceAccountName.orValue("default") != params.metadata.name || `+
+				"params"+owners+".exists(r, r.?controller.orValue(false) && "+refersTo(of, "r")+" && r.name == params.metadata.name)",
+				"may not have pods run as an account that no "+of.Kind+" controls"),
+		},
+	}
 }

@@ -77,11 +77,22 @@ func pods(a Account) rule {
 			deny(`request.operation == "UPDATE" || (`+a.probe()+")", "may only create and delete probes"),
 			deny(`request.operation != "CREATE" || (`+harmless("object.spec")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
 				`object.spec.?automountServiceAccountToken == optional.of(false) && size(object.spec.containers) == 1 && `+
-				`!has(object.spec.containers[0].env) && !has(object.spec.containers[0].envFrom) && !has(object.spec.containers[0].command) && `+
+				without("object.spec.containers[0]", "env", "envFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")+" && "+
 				`(!has(object.metadata.ownerReferences) || request.?dryRun.orValue(false)))`,
 				"may only create pods that run nothing but a pause container, without volumes, environment or token"),
+			deny(`request.operation != "CREATE" || object.spec.?priorityClassName.orValue("") in `+list("", spot.ProbePriorityClass),
+				"may only create pods that preempt none"),
 		},
 	}
+}
+
+// without is true when an object has none of the fields.
+func without(object string, fields ...string) string {
+	terms := make([]string, 0, len(fields))
+	for _, field := range fields {
+		terms = append(terms, "!has("+object+"."+field+")")
+	}
+	return strings.Join(terms, " && ")
 }
 
 // has is true when a map has a key of the account's with that suffix.

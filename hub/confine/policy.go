@@ -85,6 +85,9 @@ func Policies(account Account) []Policy {
 		if len(a.Resources[i].Parts) > 0 {
 			rules = append(rules, parts(a, &a.Resources[i]))
 		}
+		if runsAsAccounts(&a.Resources[i]) {
+			rules = append(rules, foreignAccounts(&a.Resources[i]))
+		}
 	}
 	rules = append(rules, identity(a))
 	all := make([]Policy, 0, len(rules))
@@ -101,6 +104,8 @@ type rule struct {
 	conditions  []admissionregistrationv1.MatchCondition // beside the one for the user
 	variables   []admissionregistrationv1.Variable
 	validations []admissionregistrationv1.Validation
+	// ofEach is the kind whose objects of the request's namespace the validations are about, one by one, as params; nil: none.
+	ofEach *admissionregistrationv1.ParamKind
 }
 
 func (r *rule) policy(a Account) Policy {
@@ -110,11 +115,16 @@ func (r *rule) policy(a Account) Policy {
 		one.Scope = ptr.To(admissionregistrationv1.AllScopes)
 		resources = append(resources, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: one})
 	}
+	var each *admissionregistrationv1.ParamRef
+	if r.ofEach != nil {
+		each = &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction)}
+	}
 	return Policy{
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				ParamKind:     r.ofEach,
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 				MatchConstraints: &admissionregistrationv1.MatchResources{
 					MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), ResourceRules: resources,
@@ -130,7 +140,7 @@ func (r *rule) policy(a Account) Policy {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				PolicyName: meta.Name, ParamRef: each, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		},
 	}

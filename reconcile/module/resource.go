@@ -37,8 +37,11 @@ type Resource struct {
 	// Parts are resources of Kubernetes' own of which an object of the kind controls one of its own name, as its controlling owner. A
 	// member that is registered for the kind lets the hub write these and no others of the resource. Such Deployments reach nothing
 	// of their node, and their pods run as the service account of that name, if there is one among the parts; such Services take no
-	// addresses over.
+	// addresses over; such autoscalers scale the Workload of that name.
 	Parts []schema.GroupResource
+	// Label is the label whose value, on the pods of an object of the kind, is the object's name. Deployments, Services and
+	// PodDisruptionBudgets among the parts must select by it, and by nothing else. Empty: they may select any pods of the namespace.
+	Label string
 	// Workload is the kind of the part whose replicas are those of the object: its Deployment, say. Such a kind has the subresource
 	// scale, and a FleetPlacement may name it. Empty: none may.
 	Workload schema.GroupVersionKind

@@ -59,6 +59,7 @@ func Resource(reviewer Reviewer) module.Resource {
 			{Group: "apps", Resource: "deployments"}, {Resource: "services"}, {Resource: "serviceaccounts"},
 			{Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
 		},
+		Label:       v1.LabelWebApp,
 		Workload:    appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		InstallWith: "`plimsoll webapps install`, or what is in deploy/member/webapps,",
 		Convert:     Convert,

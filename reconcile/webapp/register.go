@@ -132,7 +132,7 @@ func Rights() []clusters.Access {
 	keep := []string{"get", "list", "watch", "create", "patch", "delete"}
 	read := []string{"get", "list", "watch"}
 	return []clusters.Access{
-		{Group: v1.GroupVersion.Group, Resource: "webapps", Verbs: append([]string{"patch"}, read...)},
+		{Group: v1.GroupVersion.Group, Resource: "webapps", Verbs: read},
 		{Group: v1.GroupVersion.Group, Resource: "webapps", Subresource: "status", Verbs: []string{"patch"}},
 		{Group: v1.GroupVersion.Group, Resource: "webapps", Subresource: "finalizers", Verbs: []string{"update"}},
 		{Group: "apps", Resource: "deployments", Verbs: keep},

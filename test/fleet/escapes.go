@@ -7,7 +7,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +47,7 @@ const (
 	systemPod      = "system"
 	gatedPod       = "gated"    // by somebody else
 	foreignAccount = "powerful" // pods could run as this
+	preempting     = "preempts" // a priority class
 	secretName     = "unnamed"  // no WebApp names it
 	elsewhere      = "https://attacker.example/webhook/v1/members/x/y/pods"
 	escapeTargets  = "escape-targets"
@@ -59,6 +63,7 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 		// Pods need these; a member without controllers has none.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "default"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: preempting}, Value: 1_000_000},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}, Spec: corev1.NodeSpec{Unschedulable: true}},
 		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod), gated,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: secretName}, StringData: map[string]string{"password": "canary"}},
@@ -128,8 +133,11 @@ func OwnWork() []Escape {
 	return []Escape{
 		{Name: "create a probe", try: creatingProbe(func(*corev1.Pod) {})},
 		{Name: "create the Deployment of a WebApp", try: creatingDeployment(escapeTargets, func(*appsv1.Deployment) {})},
+		{Name: "create the Service of a WebApp", try: creatingService(func(*corev1.Service) {})},
+		{Name: "create the PodDisruptionBudget of a WebApp", try: creatingBudget(func(*policyv1.PodDisruptionBudget) {})},
+		{Name: "create the HorizontalPodAutoscaler of a WebApp", try: creatingAutoscaler(func(*autoscalingv2.HorizontalPodAutoscaler) {})},
 		{Name: "create the service account of a WebApp", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Create(ctx, &corev1.ServiceAccount{ObjectMeta: ofWebApp("escaped")}, metav1.CreateOptions{DryRun: dry})
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Create(ctx, &corev1.ServiceAccount{ObjectMeta: ofWebApp(workloadName)}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
 	}

@@ -31,6 +31,14 @@ func probeEscapes() []Escape {
 		})},
 		{Name: "create a probe with a variable", try: container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "ESCAPED", Value: "x"}} })},
 		{Name: "create a probe that runs a command", try: container(func(c *corev1.Container) { c.Command = []string{"sh"} })},
+		{Name: "create a probe that runs arguments", try: container(func(c *corev1.Container) { c.Args = []string{"sh"} })},
+		{Name: "create a probe that runs a hook", try: container(func(c *corev1.Container) {
+			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}}}
+		})},
+		{Name: "create a probe that runs a check", try: container(func(c *corev1.Container) {
+			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}}}
+		})},
+		{Name: "create a probe that preempts other pods", try: creatingProbe(func(pod *corev1.Pod) { pod.Spec.PriorityClassName = preempting })},
 		{Name: "create a probe with a second container", try: creatingProbe(func(pod *corev1.Pod) {
 			second := pod.Spec.Containers[0]
 			second.Name = "second"

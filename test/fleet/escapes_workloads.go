@@ -2,11 +2,17 @@ package fleet
 
 import (
 	"context"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
 // workloadEscapes need what a member has for WebApps.
@@ -34,6 +40,32 @@ func workloadEscapes() []Escape {
 		{Name: "run a WebApp's Deployment as another account", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.ServiceAccountName = foreignAccount
 		})},
+		{Name: "run a WebApp's Deployment as an account of its name that no WebApp has", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.ObjectMeta = ofWebApp(foreignAccount)
+			d.Spec.Template.Spec.ServiceAccountName, d.Spec.Template.Spec.AutomountServiceAccountToken = foreignAccount, ptr.To(true)
+			d.Spec.Selector.MatchLabels[v1.LabelWebApp], d.Spec.Template.Labels[v1.LabelWebApp] = foreignAccount, foreignAccount
+		})},
+		{Name: "keep a WebApp's Deployment by a second owner", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: foreignAccount, UID: "of-nobody"})
+		})},
+		{Name: "run a WebApp's Deployment that preempts other pods", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.PriorityClassName = preempting
+		})},
+		{Name: "adopt pods of others by a WebApp's Deployment", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = map[string]string{"app": foreignPod}, map[string]string{"app": foreignPod}
+		})},
+		{Name: "serve pods of others by a WebApp's Service", try: creatingService(func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Selector = corev1.ServiceTypeLoadBalancer, map[string]string{"app": foreignPod}
+		})},
+		{Name: "hold up evictions of others by a WebApp's PodDisruptionBudget", try: creatingBudget(func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.Selector = &metav1.LabelSelector{}
+		})},
+		{Name: "scale another's Deployment by a WebApp's HorizontalPodAutoscaler", try: creatingAutoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.ScaleTargetRef.Name = foreignPod
+		})},
+		{Name: "scale a StatefulSet by a WebApp's HorizontalPodAutoscaler", try: creatingAutoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.ScaleTargetRef.Kind = "StatefulSet"
+		})},
 		{Name: "run a WebApp's Deployment in kube-system", try: creatingDeployment(metav1.NamespaceSystem, func(*appsv1.Deployment) {})},
 		{Name: "run a WebApp's Deployment in its own namespace", try: creatingDeployment(Namespace, func(*appsv1.Deployment) {})},
 		{Name: "scale a Deployment of kube-system", try: func(ctx context.Context, p *prisoner) error {
@@ -52,6 +84,45 @@ func workloadEscapes() []Escape {
 	}
 }
 
+// workloadName is the name of the WebApp whose parts are tried.
+const workloadName = "escaped"
+
+// creatingService creates the Service of a WebApp, with a change.
+func creatingService(change func(*corev1.Service)) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		s := &corev1.Service{ObjectMeta: ofWebApp(workloadName), Spec: corev1.ServiceSpec{
+			Selector: map[string]string{v1.LabelWebApp: workloadName}, Ports: []corev1.ServicePort{{Port: 80}},
+		}}
+		change(s)
+		_, err := p.CoreV1().Services(escapeTargets).Create(ctx, s, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+}
+
+// creatingBudget creates the PodDisruptionBudget of a WebApp, with a change.
+func creatingBudget(change func(*policyv1.PodDisruptionBudget)) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: ofWebApp(workloadName), Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelWebApp: workloadName}}, MinAvailable: ptr.To(intstr.FromInt32(1)),
+		}}
+		change(b)
+		_, err := p.PolicyV1().PodDisruptionBudgets(escapeTargets).Create(ctx, b, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+}
+
+// creatingAutoscaler creates the HorizontalPodAutoscaler of a WebApp, with a change.
+func creatingAutoscaler(change func(*autoscalingv2.HorizontalPodAutoscaler)) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: ofWebApp(workloadName), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: workloadName}, MaxReplicas: 2,
+		}}
+		change(h)
+		_, err := p.AutoscalingV2().HorizontalPodAutoscalers(escapeTargets).Create(ctx, h, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+}
+
 // ofWebApp is the metadata of what a WebApp of that name controls.
 func ofWebApp(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{
@@ -62,12 +133,12 @@ func ofWebApp(name string) metav1.ObjectMeta {
 // creatingDeployment creates the Deployment of a WebApp, with a change.
 func creatingDeployment(namespace string, change func(*appsv1.Deployment)) func(context.Context, *prisoner) error {
 	return func(ctx context.Context, p *prisoner) error {
-		labels := map[string]string{"app": "escaped"}
+		labels := map[string]string{v1.LabelWebApp: workloadName}
 		pod := pausePod("", "").Spec
-		pod.ServiceAccountName = "escaped"
-		d := &appsv1.Deployment{ObjectMeta: ofWebApp("escaped"), Spec: appsv1.DeploymentSpec{
+		pod.ServiceAccountName = workloadName
+		d := &appsv1.Deployment{ObjectMeta: ofWebApp(workloadName), Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
 		}}
 		change(d)
 		_, err := p.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{DryRun: dry})

@@ -67,6 +67,9 @@ func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("member %s: %w", i.Member, errEncoded)
 		}
+		if resp.Header.Get("Content-Type") == "" { // a client would take it for what it asked for
+			resp.Header.Set("Content-Type", "application/json")
+		}
 		protobuf, ok := encodingOf(resp)
 		switch stream := streams(req, resp); {
 		case ok:
@@ -95,9 +98,9 @@ func clampRetryAfter(header http.Header) {
 	}
 }
 
-// encodingOf reports whether an answer is protobuf or, which is usual as well, JSON; not ok: it is neither.
+// encodingOf reports whether an answer is protobuf or, which is usual as well, JSON; not ok: it says that it is neither.
 func encodingOf(resp *http.Response) (protobuf, ok bool) {
-	media, _, err := mime.ParseMediaType(cmp.Or(resp.Header.Get("Content-Type"), "application/json"))
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	protobuf = media == "application/vnd.kubernetes.protobuf"
 	return protobuf, err == nil && (protobuf || media == "application/json")
 }
