@@ -145,13 +145,15 @@ func TestConnectionsOfANetworkOfIPv6CountAsOfOneAddress(t *testing.T) {
 // Two large calls at a time would keep both processors of a small hub from whatever else comes from the network.
 func TestALargeCallIsReadAndScannedInPieces(t *testing.T) {
 	const tolerations, containers = `,"object":{"metadata":{"name":"a"},"spec":{"tolerations":[%s{}]}}`, `,"object":{"metadata":{"name":"a"},"spec":{"containers":[%s{}]}}`
+	long := `{"key":"` + strings.Repeat("a", 600) + `"},`
 	for name, c := range map[string]struct {
 		pod   string
+		item  string
 		items int
 	}{
-		"a large one, of what is skipped": {containers, 200_000},
-		"a large one, of what is read":    {tolerations, 200_000},
-		"a usual one":                     {containers, 5_000},
+		"a large one, of what is skipped": {containers, "{},", 200_000},
+		"a large one, of what is read":    {tolerations, long, 1_000},
+		"a usual one":                     {containers, "{},", 5_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,7 +161,7 @@ func TestALargeCallIsReadAndScannedInPieces(t *testing.T) {
 				began := time.Now()
 				calls.Pause()
 				pause := time.Since(began)
-				body := reviewOf("192a64db", fmt.Sprintf(c.pod, strings.Repeat("{},", c.items)))
+				body := reviewOf("192a64db", fmt.Sprintf(c.pod, strings.Repeat(c.item, c.items)))
 				pieces := 0
 				if len(body) > calls.LargeCall {
 					pieces = len(body) / calls.Piece
@@ -182,4 +184,16 @@ func TestALargeCallIsReadAndScannedInPieces(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAReviewOfMoreTolerationsThanAnyPodHasTakesNoMemoryForThem(t *testing.T) {
+	g := NewWithT(t)
+	pod := func(items int) []byte {
+		return reviewOf("192a64db", `,"object":{"metadata":{"name":"a"},"spec":{"tolerations":[`+strings.Repeat("{},", items)+`{}]}}`)
+	}
+	var r review
+	g.Expect(r.decode(pod(9_000), nil)).To(Succeed())
+	g.Expect(r.pod.Tolerations).To(HaveLen(9_001))
+	g.Expect(r.decode(pod(900_000), nil)).To(MatchError(ContainSubstring("too many fields and items")))
+	g.Expect(cap(r.spare)).To(BeNumerically("<", 20_000))
 }

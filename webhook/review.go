@@ -30,7 +30,7 @@ const textGuess = 512
 // which labels and annotations of the pod are looked at; nil: all. Errors say where the body is wrong, and never quote it.
 func (r *review) decode(body []byte, reads func(key []byte) bool) error {
 	r.reset()
-	s := reviewScanner{Scanner: jsonscan.Scanner{Data: body, Reads: reads}}
+	s := reviewScanner{Scanner: jsonscan.Scanner{Data: body, Reads: reads, MaxValues: maxValues}}
 	if len(body) > calls.LargeCall {
 		s.Piece, s.Pause = calls.Piece, calls.Pause
 	}
@@ -57,6 +57,10 @@ func (r *review) decode(body []byte, reads func(key []byte) bool) error {
 	}
 	return nil
 }
+
+// maxValues is how many fields and items of a review are read at most, and kept. A pod that its API server can store has a hundred or
+// two; without a bound, a body of 3 MiB becomes 75 MB of tolerations.
+const maxValues = 10_000
 
 func (r *review) reset() {
 	*r = review{spare: r.spare}

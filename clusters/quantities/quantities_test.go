@@ -28,6 +28,7 @@ func TestAQuantityIsBoundedAndKeepsItsMeaning(t *testing.T) {
 	for text, want := range map[string]string{
 		"1e-2147483647": "1e-0000000099", "1E2147483647": "1E0000000099", "-1.5e+100": "-1.5e+099", "1e-00000000000000000000003": "1e-00000000000000000000003",
 		"1e99": "1e99", "0.000000001": "0.000000001", "100m": "100m", "2Gi": "2Gi", "3E": "3E", "1e": "1e", "12e34x56789": "12e34x56789",
+		" 1e-2147483647\t": " 1e-0000000099\t", "1e2147483647\u0085": "1e0000000099\u0085",
 		strings.Repeat("9", 65): strings.Repeat("0", 65), strings.Repeat("9", 64): strings.Repeat("9", 64),
 	} {
 		got := []byte(text)
@@ -80,6 +81,7 @@ func TestATextThatCannotBeLookedThroughIsRefused(t *testing.T) {
 	for _, text := range []string{
 		``, `{`, `{"a"`, `{"a":}`, `{"a":1`, `[1,`, `{"a":"\`, `{1:2}`, strings.Repeat("[", 20000),
 		`{"spec":{"overhead":{"cpu":"1e-21474836\u0034"}}}`,
+		"k8s\x00\x8a\x00", `nul`, `[trueish]`, `{"a":NaN}`, `{"a":0x10}`, `'a'`,
 	} {
 		err := paths.JSON([]byte(text), quantities.Limits{})
 		NewWithT(t).Expect(err).To(HaveOccurred(), "%.40q", text)
@@ -159,9 +161,11 @@ func TestQuantitiesAreBoundedWhereverProtobufHasThem(t *testing.T) {
 	}
 }
 
-func TestProtobufThatDoesNotSayItsKindIsRefused(t *testing.T) {
-	err := paths.Proto(encode(t, &corev1.Pod{}), quantities.Limits{})
-	NewWithT(t).Expect(err).To(MatchError(quantities.ErrMalformed))
+func TestProtobufThatDoesNotSayItsKindAndVersionIsRefused(t *testing.T) {
+	for _, half := range []metav1.TypeMeta{{}, {APIVersion: "v1"}, {Kind: "Pod"}, {APIVersion: "apps/", Kind: "Deployment"}} {
+		err := paths.Proto(encode(t, &corev1.Pod{TypeMeta: half}), quantities.Limits{})
+		NewWithT(t).Expect(err).To(MatchError(quantities.ErrMalformed), "%+v", half)
+	}
 }
 
 func TestQuantitiesInEventsOfAWatchAreBounded(t *testing.T) {

@@ -308,6 +308,8 @@ func TestWhatCannotBeConvertedIsRefusedInWords(t *testing.T) {
 		"a wrong type":           {`{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"namespace":"n","name":"x"},"spec":{"image":7}}`, stable, "WebApp n/x: spec.image: must be string"},
 		"a spoilt annotation": {`{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"x","annotations":{"apps.plimsoll.dev/conversion-data":"s3cret"}},"spec":{"image":"i"}}`, stable,
 			"metadata.annotations[apps.plimsoll.dev/conversion-data]: not written by a conversion"},
+		"an annotation that no object can have": {`{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"x","annotations":{"apps.plimsoll.dev/conversion-data":"{` +
+			strings.Repeat(" ", 256<<10) + `}"}},"spec":{"image":"i"}}`, stable, "metadata.annotations[apps.plimsoll.dev/conversion-data]: must have at most 262144 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -18,6 +18,9 @@ const (
 	conversionVersion = "apiextensions.k8s.io/v1"
 	// answerBuffer is how much of an answer is gathered before it is sent.
 	answerBuffer = 32 << 10
+	// maxConverted is how many bytes of converted objects are kept for an answer. An older version of an object carries a newer one, so
+	// it has up to about three times the bytes; of what is made to be small and become large, more.
+	maxConverted = 3 * maxConversion
 )
 
 // serveConversion answers a ConversionReview. Either all objects are converted, in their order, or the answer is a failure that
@@ -25,10 +28,14 @@ const (
 // for a failure as well: what is left of the body ends the connection.
 func (h *Handler) serveConversion(w http.ResponseWriter, r *http.Request, call asking) bool {
 	var converted [][]byte
+	size := 0
 	review, err := readConversion(r.Body, func(c *conversionReader, i int, object []byte) error {
 		is, err := h.convert(call, object, c.desiredAPIVersion)
 		if err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		if size += len(is); size > maxConverted {
+			return fmt.Errorf("objects[%d]: with it what was converted has more than %d bytes: ask for fewer objects at a time", i, maxConverted)
 		}
 		converted = append(converted, is)
 		return nil

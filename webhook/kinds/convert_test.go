@@ -22,6 +22,8 @@ func listOf(object string, bytes int) string {
 
 func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 	const app = `{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"a:1"}]}}`
+	grows := `{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"a","annotations":{"apps.plimsoll.dev/conversion-data":"` +
+		`{\"spec\":{\"containers\":[` + strings.Repeat("{},", 80_000) + `{}]}}"}},"spec":{"image":"a:1"}}`
 	large := `{"a":"` + strings.Repeat("b", 2*maxObject) + `"}`
 	for what, c := range map[string]struct {
 		body    string
@@ -40,6 +42,7 @@ func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 		"depth in fields": {`{"a":` + strings.Repeat("[", maxConversion-8), maxObject, http.StatusOK, "the body is not a ConversionReview"},
 		"no JSON":         {`{`, 1, http.StatusOK, "the body is not a ConversionReview"},
 		"too many bytes":  {listOf(app, maxConversion+1), 0, http.StatusRequestEntityTooLarge, ""},
+		"growing objects": {listOf(grows, 15<<20), 15 << 20, http.StatusOK, "with it what was converted has more than 50331648 bytes"},
 		"good objects":    {listOf(app, 1<<20), 2 << 20, http.StatusOK, `"Success"`},
 	} {
 		t.Run(what, func(t *testing.T) {

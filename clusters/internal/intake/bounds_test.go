@@ -15,8 +15,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
@@ -216,5 +218,33 @@ func afterQueue(queue, answer time.Duration) RoundTripper {
 			}
 		}
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}
+}
+
+// A client reads such an answer in the format that it asked for, so it has to be what was looked through.
+func TestAnAnswerThatDoesNotSayWhatItIsIsJSON(t *testing.T) {
+	// A PodList of an empty pod, as protobuf without any byte that would end a word of JSON.
+	const pods = "k8s\x00\x8a\x00\x0e\x8a\x00\x02v1\x12\x07PodList\x12\x02\x12\x00"
+	for text, readable := range map[string]bool{pods: false, `{"kind":"PodList","apiVersion":"v1","items":[{}]}`: true} {
+		for _, query := range []string{"", "?watch=true"} {
+			g := NewWithT(t)
+			way := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: 1 << 20}.Of(10, 1<<20).Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+			}))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods"+query, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			resp, err := way.RoundTrip(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(resp.Header.Get("Content-Type")).To(Equal("application/json"))
+			read, err := io.ReadAll(resp.Body)
+			if readable {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(string(read)).To(Equal(text))
+			} else {
+				g.Expect(err).To(MatchError(ErrUnreadable))
+				g.Expect(read).To(BeEmpty())
+			}
+			g.Expect(resp.Body.Close()).To(Succeed())
+		}
 	}
 }

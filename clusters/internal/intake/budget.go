@@ -90,6 +90,7 @@ type Meter struct {
 	seed     maphash.Seed
 	held     generation
 	coming   *generation // a list that is being read; nil: none
+	short    int         // pages of it that have few objects
 	released bool
 }
 
@@ -142,12 +143,41 @@ func (m *Meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 	if options.Continue == "" {
 		m.begin()
 	}
+	if err := m.turned(list, len(items)); err != nil {
+		m.budget.report(err)
+		return nil, err
+	}
 	for i := range items {
-		if items[i], err = m.take(items[i]); err != nil {
+		if items[i], err = m.take(items[i], true); err != nil {
 			return nil, err
 		}
 	}
 	return list, meta.SetList(list, items)
+}
+
+const (
+	// smallestPage is the least number of objects for which a page is asked, and maxShort how many pages of one list may have fewer and
+	// not be the last: an API server may leave objects out of a page by their labels.
+	smallestPage = 5
+	maxShort     = 1000
+)
+
+// turned takes account of a page of so many objects. Pages of few objects without end cost the processor, and what the objects take
+// bounds their number only late or never.
+func (m *Meter) turned(list runtime.Object, objects int) error {
+	page, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if objects < smallestPage && page.GetContinue() != "" {
+		m.short++
+	}
+	if m.short > maxShort {
+		return fmt.Errorf("a list: %w: more than %d of its pages have fewer than %d objects", ErrUnreadable, maxShort, smallestPage)
+	}
+	return nil
 }
 
 // pageShrink is by what a page is divided that is too large, as of objects of a MiB each.
@@ -189,7 +219,7 @@ func (m *Meter) WatchWithContext(ctx context.Context, options metav1.ListOptions
 func (m *Meter) event(e watch.Event) (watch.Event, bool) {
 	switch e.Type {
 	case watch.Added, watch.Modified:
-		object, err := m.take(e.Object)
+		object, err := m.take(e.Object, false)
 		e.Object = object
 		return e, err == nil
 	case watch.Deleted:
@@ -220,7 +250,7 @@ func (m *Meter) begin() {
 	if m.coming != nil {
 		_ = m.budget.add(-m.coming.bytes)
 	}
-	m.coming = &generation{sizes: map[uint64]uint32{}}
+	m.coming, m.short = &generation{sizes: map[uint64]uint32{}}, 0
 }
 
 // commit puts the list that was read in the place of what was held.
@@ -233,8 +263,9 @@ func (m *Meter) commit() {
 	}
 }
 
-// take trims an object and accounts for it.
-func (m *Meter) take(object runtime.Object) (runtime.Object, error) {
+// take trims an object and accounts for it. Where it is listed, its list must not have another of its name: whoever reads the list
+// keeps both, and pages that repeat themselves would never end.
+func (m *Meter) take(object runtime.Object, listed bool) (runtime.Object, error) {
 	trimmed, err := m.trimmed(object)
 	if err != nil {
 		return nil, err
@@ -257,7 +288,13 @@ func (m *Meter) take(object runtime.Object) (runtime.Object, error) {
 		return trimmed, nil
 	}
 	key, size := m.key(of), weigh(of)
-	grown := int64(size) - int64(into.sizes[key])
+	before, known := into.sizes[key]
+	if listed && known {
+		err := fmt.Errorf("a list: %w: it has two objects of one name", ErrUnreadable)
+		m.budget.report(err)
+		return nil, err
+	}
+	grown := int64(size) - int64(before)
 	into.sizes[key] = size
 	into.bytes += grown
 	err = m.budget.add(grown)

@@ -53,3 +53,49 @@ func TestOnlySoManyListsOfAMemberAreReadAtATime(t *testing.T) {
 		g.Expect(begun.Load()).To(BeEquivalentTo(2*listsAtOnce), "and have their turn")
 	})
 }
+
+func TestAListThatRepeatsItselfOrItsEmptyPagesIsEnded(t *testing.T) {
+	for what, c := range map[string]struct {
+		names []string
+		pages int // that are read
+	}{
+		"pages of the same objects": {[]string{"a", "b"}, 2},
+		"pages of nothing":          {nil, maxShort + 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			read := 0
+			list := func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				read++
+				pods := &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}}
+				for _, name := range c.names {
+					pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+				}
+				return pods, nil
+			}
+			kind := NewKindBudget(NewMemberBudget(1<<20, 1<<20, 1000))
+			meter := NewMeter(&toolscache.ListWatch{ListWithContextFunc: list}, kind, func(object any) (any, error) { return object, nil })
+			_, err := meter.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
+			for err == nil && read < 2*maxShort {
+				_, err = meter.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500, Continue: "more"})
+			}
+			g.Expect(err).To(MatchError(ErrUnreadable))
+			g.Expect(read).To(Equal(c.pages))
+			g.Expect(<-kind.Exceeded).To(MatchError(ErrUnreadable), "the kind's cache is given up")
+
+			_, err = meter.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
+			g.Expect(err).NotTo(HaveOccurred(), "another list begins anew")
+		})
+	}
+}
+
+func TestAnEventAboutAnObjectOfTheListIsNoRepetition(t *testing.T) {
+	g := NewWithT(t)
+	meter := NewMeter(&toolscache.ListWatch{}, NewKindBudget(NewMemberBudget(1<<20, 1<<20, 1000)), func(object any) (any, error) { return object, nil })
+	meter.begin()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
+	for range 2 {
+		_, err := meter.take(pod, false)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}

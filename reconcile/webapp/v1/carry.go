@@ -13,6 +13,9 @@ import (
 // way back to v1 takes it off again.
 const CarryAnnotation = "apps.plimsoll.dev/conversion-data"
 
+// maxCarried is how many bytes the annotations of an object may have in Kubernetes, all together.
+const maxCarried = 256 << 10
+
 // carried is the content of the annotation.
 type carried struct {
 	Spec   WebAppSpec   `json:"spec"`
@@ -46,6 +49,9 @@ func Uncarry(from *metav1.ObjectMeta, hub *WebApp) error {
 	if !ok {
 		hub.Spec, hub.Status = WebAppSpec{}, WebAppStatus{}
 		return nil
+	}
+	if len(text) > maxCarried {
+		return fmt.Errorf("metadata.annotations[%s]: must have at most %d bytes", CarryAnnotation, maxCarried)
 	}
 	var data carried
 	if err := json.Unmarshal([]byte(text), &data); err != nil {

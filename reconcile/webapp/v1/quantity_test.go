@@ -10,7 +10,7 @@ import (
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
-const bomb = `{"containers":[{"name":"a","image":"a:1","resources":{"requests":{"cpu":"1e-2147483647","memory":1e2147483647}}}]}`
+const bomb = `{"containers":[{"name":"a","image":"a:1","resources":{"requests":{"cpu":"1e-2147483647","memory":1e2147483647},"limits":{"cpu":" 1e-2147483647 "}}}]}`
 
 func TestAQuantityThatNoComputerShouldComputeIsBoundedWhereverItStands(t *testing.T) {
 	g := NewWithT(t)
@@ -19,6 +19,8 @@ func TestAQuantityThatNoComputerShouldComputeIsBoundedWhereverItStands(t *testin
 	requests := app.Spec.Containers[0].Resources.Requests
 	list := requests.Kubernetes()
 	g.Expect(list.Cpu().String()).To(Equal("1e-9"))
+	limits := app.Spec.Containers[0].Resources.Limits.Kubernetes()
+	g.Expect(limits.Cpu().String()).To(Equal("1e-9"), "blanks are no part of it")
 	memory := requests["memory"]
 	g.Expect(memory.String()).To(Equal("1e0000000099"))
 	older := metav1.ObjectMeta{Annotations: map[string]string{v1.CarryAnnotation: `{"spec":` + bomb + `}`}}

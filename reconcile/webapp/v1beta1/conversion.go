@@ -34,12 +34,16 @@ func (s *WebAppSpec) onto(hub *v1.WebAppSpec) {
 
 // containersOnto finds containers again by their names.
 func containersOnto(containers []Container, before []v1.Container) []v1.Container {
+	known := make(map[string]*v1.Container, len(before))
+	for i := range slices.Backward(before) { // of two with one name, the first counts
+		known[before[i].Name] = &before[i]
+	}
 	var result []v1.Container
 	for i := range containers {
 		c := &containers[i]
 		into := v1.Container{Name: c.Name}
-		if at := slices.IndexFunc(before, func(b v1.Container) bool { return b.Name == c.Name }); at >= 0 {
-			into = *before[at].DeepCopy()
+		if b := known[c.Name]; b != nil {
+			into = *b.DeepCopy()
 		}
 		into.Image = c.Image
 		into.SetMainPort(c.Port, portName(i, c.Port))
@@ -80,21 +84,25 @@ func (s *WebAppSpec) envFromOnto(before []v1.EnvFrom) []v1.EnvFrom {
 	if slices.Equal(configMaps, s.ConfigMaps) && slices.Equal(secrets, s.Secrets) {
 		return before
 	}
-	left := slices.Clone(before)
+	type source struct{ configMap, secret string }
+	left := map[source][]v1.EnvFrom{}
+	for _, b := range before {
+		of := source{b.ConfigMap, b.Secret}
+		left[of] = append(left[of], b)
+	}
 	var result []v1.EnvFrom
-	take := func(made v1.EnvFrom) {
-		at := slices.IndexFunc(left, func(b v1.EnvFrom) bool { return b.ConfigMap == made.ConfigMap && b.Secret == made.Secret })
-		if at >= 0 {
-			made = left[at]
-			left = slices.Delete(left, at, at+1)
+	take := func(of source) {
+		made := v1.EnvFrom{ConfigMap: of.configMap, Secret: of.secret}
+		if same := left[of]; len(same) > 0 {
+			made, left[of] = same[0], same[1:]
 		}
 		result = append(result, made)
 	}
 	for _, name := range s.ConfigMaps {
-		take(v1.EnvFrom{ConfigMap: name})
+		take(source{configMap: name})
 	}
 	for _, name := range s.Secrets {
-		take(v1.EnvFrom{Secret: name})
+		take(source{secret: name})
 	}
 	return result
 }

@@ -22,6 +22,10 @@ type Scanner struct {
 	Pause func()
 	Piece int
 	piece int // where this one began
+	// MaxValues is how many fields and items of objects and arrays are read at most, those that are skipped left out: each takes
+	// memory, whatever it takes in Data. 0: any number.
+	MaxValues int
+	values    int
 	// Text backs all strings of one scan, so that they cost one allocation. Strings taken from it earlier stay as they
 	// are when it grows.
 	Text strings.Builder
@@ -35,6 +39,7 @@ var (
 	errDepth     = errors.New("nested too deeply")
 	errType      = errors.New("a value of another type")
 	errDuplicate = errors.New("duplicate field")
+	errTooMany   = errors.New("too many fields and items")
 )
 
 func (s *Scanner) fail(why error) {

@@ -48,6 +48,10 @@ func (w *Walk) Next() bool {
 		w.ended = true
 		return false
 	}
+	if s.values++; s.MaxValues > 0 && s.values > s.MaxValues {
+		s.fail(errTooMany)
+		return false
+	}
 	if !w.begun {
 		w.begun = true
 		return true
