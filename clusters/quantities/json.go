@@ -27,6 +27,7 @@ const anyValue = 16
 // of fields match whatever their case, as encoding/json has it. An error says that the text must not be decoded.
 func (s *Paths) JSON(text []byte, limits Limits) error {
 	w := jsonWalker{text: text, tally: tally{limits: limits}}
+	defer w.end()
 	for w.value(s.anything, 0, true) {
 		if w.space() == 0 && w.at >= len(w.text) {
 			return nil

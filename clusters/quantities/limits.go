@@ -7,6 +7,8 @@ type Limits struct {
 	// Memory in bytes that the decoded objects take, about: each element of an array and each entry of a map counts as much
 	// as its Go type has bytes, however short it is written.
 	Memory int
+	// Taken, unless it is nil, is increased by that memory, however the text was found.
+	Taken *int
 }
 
 // tally counts what a text becomes.
@@ -32,6 +34,13 @@ func (t *tally) within(is, most int) bool {
 		return false
 	}
 	return true
+}
+
+// end says how much memory was counted.
+func (t *tally) end() {
+	if t.limits.Taken != nil {
+		*t.limits.Taken += t.memory
+	}
 }
 
 // failure is why a walk could not go on.

@@ -27,6 +27,7 @@ const (
 // that it must not be decoded.
 func (s *Paths) Proto(data []byte, limits Limits) error {
 	w := protoWalker{paths: s, tally: tally{limits: limits}}
+	defer w.end()
 	if !bytes.HasPrefix(data, envelope) || !w.unknown(data[len(envelope):], 0) {
 		return w.failure()
 	}
@@ -36,6 +37,7 @@ func (s *Paths) Proto(data []byte, limits Limits) error {
 // ProtoEvent is like [Paths.Proto] for one event of a watch, which has no envelope of its own.
 func (s *Paths) ProtoEvent(data []byte, limits Limits) error {
 	w := protoWalker{paths: s, tally: tally{limits: limits}}
+	defer w.end()
 	f := fields{data: data}
 	for f.next() {
 		if f.number == eventObject && !w.extension(f.content, 0) {

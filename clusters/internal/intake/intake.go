@@ -17,7 +17,7 @@ import (
 const (
 	// An object that is decoded takes more memory than its text has bytes; what takes more than so many times the largest
 	// answer is made to.
-	memoryPerByte = 3
+	memoryPerByte = 3 // what takes more is paced as if it had more bytes
 	// MaxListed is how many objects an answer may have that is a whole list.
 	MaxListed = 50_000
 	// MaxPage is how many objects one page of a cache's list may have; it is asked for 500.
@@ -135,7 +135,8 @@ func (i Intake) body(req *http.Request, resp *http.Response, stream, protobuf bo
 // events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
 func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event)}
+	taken := 0
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.ProtoEvent
@@ -154,13 +155,19 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 		if err := i.Pace.wait(ctx, len(frame)); err != nil {
 			return nil, err
 		}
-		return frame, lookThrough(look, frames.content(), limits, "an event of a watch")
+		taken = 0
+		err = lookThrough(look, frames.content(), limits, "an event of a watch")
+		if more := taken/memoryPerByte - len(frame); more > 0 {
+			i.Pace.charge(more)
+		}
+		return frame, err
 	}
 }
 
 // whole returns an answer that says to have length bytes; negative: it does not say.
 func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
+	taken := 0
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.Proto
@@ -181,10 +188,14 @@ func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 			i.wasted(len(text))
 			return nil, cmp.Or(err, io.EOF)
 		}
-		if len(text) > smallPart {
-			i.Pace.charge(len(text))
+		err = lookThrough(look, text, limits, "an answer")
+		switch costs := max(len(text), taken/memoryPerByte); {
+		case len(text) > smallPart:
+			i.Pace.charge(costs)
+		case costs > smallPart: // what is small in every respect waits for nobody
+			err = cmp.Or(err, i.Pace.take(ctx, min(costs, paceBurst)))
 		}
-		return text, lookThrough(look, text, limits, "an answer")
+		return text, err
 	}
 }
 

@@ -53,14 +53,14 @@ func (p Pace) wait(ctx context.Context, bytes int) error {
 
 // enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.
 func (p Pace) enter(ctx context.Context) error {
-	if p.limiter == nil {
-		return nil
-	}
 	return p.take(ctx, 1)
 }
 
 // take returns when so many bytes may be read.
 func (p Pace) take(ctx context.Context, bytes int) error {
+	if p.limiter == nil {
+		return nil
+	}
 	began := time.Now()
 	if p.limiter.AllowN(began, bytes) {
 		return nil

@@ -154,3 +154,29 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 		g.Expect(*waited).To(Equal(time.Since(began)), "all of that time is waiting, and is counted")
 	})
 }
+
+func TestFewBytesThatBecomeManyArePacedAsMany(t *testing.T) {
+	text := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":[` + strings.Repeat("{},", 10_000) + `{}]}}}`
+	list := `{"kind":"PodList","apiVersion":"v1","items":[{"spec":{"containers":[` + strings.Repeat("{},", 10_000) + `{}]}}]}`
+	for query, text := range map[string]string{"?watch=true": text, "": list} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			const parts = 60 // of 30 KB, each of which takes more than 4 MB
+			var waited time.Duration
+			way := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: 4 << 20, Pace: NewPace(func(d time.Duration) { waited += d })}.Of(10, 4<<20)
+			guarded := way.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+			}))
+			for range parts {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods"+query, nil)
+				g.Expect(err).NotTo(HaveOccurred())
+				resp, err := guarded.RoundTrip(req)
+				g.Expect(err).NotTo(HaveOccurred())
+				_, err = io.ReadAll(resp.Body)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(resp.Body.Close()).To(Succeed())
+			}
+			g.Expect(waited).To(BeNumerically(">", time.Second), "their bytes alone are not even a burst")
+		})
+	}
+}
