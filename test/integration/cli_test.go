@@ -128,8 +128,8 @@ func registerDryRun(t *testing.T, s *cliSite) {
 func registered(s *cliSite) func(*testing.T) {
 	return func(t *testing.T) {
 		got := s.ok(t, toRegister("prod-eu")...)
-		if lines := strings.Count(got.out, "created"); lines != 31 {
-			t.Errorf("%d objects were made, want 29 in the member and 2 in the hub:\n%s", lines, got.out)
+		if lines := strings.Count(got.out, "created"); lines != 33 {
+			t.Errorf("%d objects were made, want 31 in the member and 2 in the hub:\n%s", lines, got.out)
 		}
 		secret := s.registered(t, "prod-eu")
 		if secret == nil || secret.Labels[clusters.MemberLabel] != "true" {
@@ -211,7 +211,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 	}
 	token := s.asHub(t, "prod-eu").BearerToken
 	got := s.ok(t, toRegister("prod-eu")...)
-	if strings.Count(got.out, "unchanged") != 31 {
+	if strings.Count(got.out, "unchanged") != 33 {
 		t.Errorf("something changed:\n%s", got.out)
 	}
 	if err := asHub.Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, configuration); err != nil || len(configuration.Webhooks) != 1 {
