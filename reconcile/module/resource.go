@@ -86,6 +86,11 @@ func (r *Resource) validate() error {
 	if len(r.Versions) == 0 || r.AddToScheme == nil {
 		errs = append(errs, fmt.Errorf("resource %q: it has no versions, or no Go types", r.Plural))
 	}
+	if r.Label != "" {
+		for _, problem := range validation.IsQualifiedName(r.Label) {
+			errs = append(errs, fmt.Errorf("resource %q: Label %q: %s", r.Plural, r.Label, problem))
+		}
+	}
 	if d := r.Definition; d != nil && d.Name() != r.Plural+"."+r.Group {
 		errs = append(errs, fmt.Errorf("resource %q: its definition is %s", r.Plural, d.Name()))
 	}

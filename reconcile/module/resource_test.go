@@ -22,3 +22,12 @@ func TestWhatAResourceLacksIsNamedInOneOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestALabelThatNoPodCanHaveIsRefused(t *testing.T) {
+	for label, valid := range map[string]bool{"": true, "example.com/shop": true, `"] + ["`: false, "example.com/": false} {
+		err := (&Resource{Plural: "shops", Label: label}).validate()
+		if named := strings.Contains(err.Error(), "Label"); named == valid {
+			t.Errorf("Label %q: %v", label, err)
+		}
+	}
+}

@@ -18,8 +18,8 @@ const (
 	conversionVersion = "apiextensions.k8s.io/v1"
 	// answerBuffer is how much of an answer is gathered before it is sent.
 	answerBuffer = 32 << 10
-	// maxConverted is how many bytes of converted objects are kept for an answer. An older version of an object carries a newer one, so
-	// it has up to about three times the bytes; of what is made to be small and become large, more.
+	// maxConverted is how many bytes of converted objects are kept for an answer. An object in an older version carries what only the
+	// stored one has, so it is larger; what is made to be small and to become large is refused.
 	maxConverted = 3 * maxConversion
 )
 

@@ -143,7 +143,7 @@ func (m *Meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 	if options.Continue == "" {
 		m.begin()
 	}
-	if err := m.turned(list, len(items)); err != nil {
+	if err := m.countPage(list, len(items)); err != nil {
 		m.budget.report(err)
 		return nil, err
 	}
@@ -162,9 +162,9 @@ const (
 	maxShort     = 1000
 )
 
-// turned takes account of a page of so many objects. Pages of few objects without end cost the processor, and what the objects take
+// countPage takes account of a page of so many objects. Pages of few objects without end cost the processor, and what the objects take
 // bounds their number only late or never.
-func (m *Meter) turned(list runtime.Object, objects int) error {
+func (m *Meter) countPage(list runtime.Object, objects int) error {
 	page, err := meta.ListAccessor(list)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ func weigh(object client.Object) uint32 {
 	return uint32(min(entryBytes+shapeOf(value.Type()).beyond(value), 1<<31))
 }
 
-// What Go's maps take: a header, and slots for keys and elements, with a byte beside each, from the first entry on. There are 8 of them, and twice as many as often
-// as more than seven in eight would be taken (all 8, as long as there are no more); see internal/runtime/maps.
+// What Go's maps take: a header and, from the first entry on, slots for keys and elements with a byte beside each. There are 8 slots, all
+// of which may be taken, or a power of two, of which seven in eight may be; see internal/runtime/maps.
 const (
 	mapHeader = 48
 	mapGroup  = 8
