@@ -52,12 +52,12 @@ func (r *released) takes(o Ordinal) bool {
 
 // holdOrdinals lets a StatefulSet shrink only by the highest ordinals that may go: it gives those up, whatever they run on and however
 // far they are. Where the highest is of the other capacity type, the ordinal that is to go moves to that type first, which makes the
-// highest one too many there.
+// highest one too many there. Where spot has no room for that, the highest ordinal goes in its place.
 func (s *stepper) holdOrdinals(p *place, stocks *[2]stock) {
 	may := s.released(p, stocks)
 	if stocks[Spot].starts+stocks[OnDemand].starts == 0 {
 		at := len(p.ordinals) - 1
-		for at >= 0 && may.takes(p.ordinals[at]) {
+		for at >= 0 && (may.takes(p.ordinals[at]) || s.substitutes(p, p.ordinals[at], &may)) {
 			at--
 		}
 		s.exchange(p, at, &may)
@@ -67,6 +67,20 @@ func (s *stepper) holdOrdinals(p *place, stocks *[2]stock) {
 			p.now[c] += may[c][stage]
 		}
 	}
+}
+
+// substitutes lets an on-demand replica that may go stay instead of an ordinal on spot, and books it. It is for spot without room: the
+// on-demand replica cannot move there, and if both stayed, nothing would end that while the plan asks for no more spot. As many
+// replicas serve, and no fewer of them on-demand.
+func (s *stepper) substitutes(p *place, highest Ordinal, may *released) bool {
+	if highest.Stage < Starting || highest.Capacity != Spot || !p.Spot.dry() || may[OnDemand][Ready] == 0 {
+		return false
+	}
+	may[OnDemand][Ready]--
+	p.now[OnDemand]++
+	p.now[Spot]--
+	p.because("its highest ordinal is on spot, which has no room for one on on-demand to move to: the highest goes instead")
+	return true
 }
 
 // exchange moves one replica that may go to the capacity type of the highest ordinal that stays, if there is room for it.

@@ -38,11 +38,15 @@ func TestAStatefulSetShrinksOnlyByOrdinalsThatMayGo(t *testing.T) {
 		spot, onDemand   int // to be set now
 		exchanges        int
 		onDemandNoLonger bool // on-demand has no room
+		spotNoLonger     bool // spot has no room
 	}{
 		"the highest are of the type that is too many":  {ordinals: "oosss", replicas: 3, floor: 2, spot: 1, onDemand: 2},
 		"the highest is the floor":                      {ordinals: "soo", replicas: 2, floor: 2, spot: 0, onDemand: 3, exchanges: 1},
 		"the highest is on spot, on-demand is too many": {ordinals: "ooss", replicas: 3, floor: 1, spot: 3, onDemand: 1, exchanges: 1},
 		"no room to move to":                            {ordinals: "soo", replicas: 2, floor: 2, spot: 1, onDemand: 2, onDemandNoLonger: true},
+		"no spot to move to":                            {ordinals: "oooss", replicas: 3, floor: 1, spot: 0, onDemand: 3, spotNoLonger: true},
+		"no spot for the last":                          {ordinals: "oooos", replicas: 3, floor: 2, spot: 0, onDemand: 3, spotNoLonger: true},
+		"spot that starts":                              {ordinals: "ooooS", replicas: 3, floor: 2, spot: 0, onDemand: 4, spotNoLonger: true},
 		"one moves already":                             {ordinals: "-oo", replicas: 2, floor: 2, spot: 1, onDemand: 2},
 		"the highest is gone":                           {ordinals: "oo-", replicas: 2, floor: 2, spot: 0, onDemand: 2},
 		"both go, in any order":                         {ordinals: "ooosos", replicas: 2, floor: 2, spot: 0, onDemand: 2},
@@ -51,6 +55,9 @@ func TestAStatefulSetShrinksOnlyByOrdinalsThatMayGo(t *testing.T) {
 			f := fleetOf("a")
 			if test.onDemandNoLonger {
 				f.Members[0].OnDemand.DrySince = epoch
+			}
+			if test.spotNoLonger {
+				f.Members[0].Spot.DrySince = epoch
 			}
 			p := &Placement{Policy: Policy{Replicas: test.replicas, MinOnDemand: test.floor, SpotPercentage: 100, Tiers: []Tier{tierOf("a")}}, Running: []Running{set("a", test.ordinals)}}
 			r := Plan(f, p, epoch)

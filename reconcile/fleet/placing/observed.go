@@ -72,6 +72,8 @@ func (d dryness) see(v *spot.FleetView, known bool, lost, now time.Time) dryness
 	case v.SpotProbing || v.Spot.Ready > d.ready:
 		return dryness{}
 	}
+	// Of replicas that are no more, those that come in their place and are ready have found room.
+	d.ready = min(d.ready, v.Spot.Ready+v.Spot.Starting+v.Spot.Waiting)
 	return d
 }
 

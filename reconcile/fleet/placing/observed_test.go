@@ -180,6 +180,17 @@ func TestSpotIsSuspectedToBeDryAfterALoss(t *testing.T) {
 	if got := suspected.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 3}}, true, epoch, late.Add(time.Second)); got != (dryness{}) {
 		t.Errorf("one more is ready: %+v", got)
 	}
+	none := suspected.see(&spot.FleetView{}, true, epoch, late.Add(time.Second))
+	if none != (dryness{since: epoch, last: late}) {
+		t.Errorf("none is left: %+v", none)
+	}
+	if got := none.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 1}}, true, epoch, late.Add(time.Minute)); got != (dryness{}) {
+		t.Errorf("one is ready where none was left: %+v", got)
+	}
+	unready := suspected.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 1, Starting: 1}}, true, epoch, late.Add(time.Second))
+	if got := unready.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 2}}, true, epoch, late.Add(time.Minute)); got != suspected {
+		t.Errorf("one was not ready for some time, which says nothing: %+v", got)
+	}
 }
 
 // A replica that takes minutes to be ready on its node is missing for as long: its start is that of the node, and of the pod on it.
