@@ -135,6 +135,7 @@ func (i Intake) body(req *http.Request, resp *http.Response, stream, protobuf bo
 // events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
 func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
+	pace := watchPace{Pace: i.Pace}
 	taken := 0
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Taken: &taken}
 	look := i.Paths.JSON
@@ -152,7 +153,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 			frames.release()
 			return nil, err
 		}
-		if err := i.Pace.wait(ctx, len(frame)); err != nil {
+		if err := pace.wait(ctx, len(frame)); err != nil {
 			return nil, err
 		}
 		taken = 0

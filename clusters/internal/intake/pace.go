@@ -18,6 +18,9 @@ const (
 	// events at once keep a processor busy for 50 ms and more, while 500 in a row arrive half a second late at most.
 	eventRate  = 1000
 	eventBurst = 20
+	// eventTurn is how many events a watch that has to wait may read after each wait. A wait costs about as much of a processor as
+	// reading a small event, so a turn for each would double what a member can take.
+	eventTurn = 8
 	// eventShare is the rate that a member has however busy the processors are, eventStep what it gets more after an eventPeriod
 	// in which they were free, and wakeUp how long after its time a goroutine may run that waited, if they are.
 	eventShare  = 500
@@ -38,17 +41,6 @@ type Pace struct {
 // NewPace returns the pace of one member, which calls waited after each wait. What does not have to wait costs no call.
 func NewPace(waited func(time.Duration)) Pace {
 	return Pace{rate.NewLimiter(paceRate, paceBurst), newEventPace(sleep, waited), waited}
-}
-
-// wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
-func (p Pace) wait(ctx context.Context, bytes int) error {
-	if p.limiter == nil {
-		return nil
-	}
-	if err := p.events.wait(ctx); err != nil {
-		return err
-	}
-	return p.take(ctx, min(bytes, paceBurst))
 }
 
 // enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.
@@ -76,6 +68,28 @@ func (p Pace) charge(bytes int) {
 	}
 }
 
+// watchPace is the pace of one watch of a member. Not safe for concurrent use.
+type watchPace struct {
+	Pace
+	left int // events of its turn
+}
+
+// wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
+func (p *watchPace) wait(ctx context.Context, bytes int) error {
+	if p.limiter == nil {
+		return nil
+	}
+	if p.left == 0 {
+		turn, err := p.events.wait(ctx)
+		if err != nil {
+			return err
+		}
+		p.left = turn
+	}
+	p.left--
+	return p.take(ctx, min(bytes, paceBurst))
+}
+
 // eventPace lets events pass at a rate between eventShare and eventRate: the higher one is for processors that nobody else
 // needs. Whether somebody does shows in its own waits, which end late then.
 type eventPace struct {
@@ -92,22 +106,23 @@ func newEventPace(sleep func(context.Context, time.Duration) error, waited func(
 	return &eventPace{limiter: rate.NewLimiter(eventShare, eventBurst), sleep: sleep, waited: waited}
 }
 
-func (p *eventPace) wait(ctx context.Context) error {
+// wait returns how many events may be decoded now: one where nothing has to wait, and else a turn.
+func (p *eventPace) wait(ctx context.Context) (int, error) {
 	began := time.Now()
-	turn := p.limiter.ReserveN(began, 1)
-	delay := turn.DelayFrom(began)
-	if delay <= 0 {
-		return nil
+	if p.limiter.AllowN(began, 1) {
+		return 1, nil
 	}
+	turn := p.limiter.ReserveN(began, eventTurn)
+	delay := turn.DelayFrom(began)
 	err := p.sleep(ctx, delay)
 	now := time.Now()
 	p.waited(now.Sub(began))
 	if err != nil {
-		turn.Cancel()
-		return err
+		turn.CancelAt(now)
+		return 0, err
 	}
 	p.woken(now, now.Sub(began)-delay)
-	return nil
+	return eventTurn, nil
 }
 
 // woken takes account of a wait that ended so much after its time.

@@ -59,7 +59,11 @@ func readEventsWithoutEnd(t *testing.T, sleep func(context.Context, time.Duratio
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		pace, waited := counted()
-		pace.events.sleep = sleep
+		waits := 0
+		pace.events.sleep = func(ctx context.Context, d time.Duration) error {
+			waits++
+			return sleep(ctx, d)
+		}
 		const seconds = 10
 		burst, more := eventBurst, seconds*perSecond
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
@@ -79,7 +83,56 @@ func readEventsWithoutEnd(t *testing.T, sleep func(context.Context, time.Duratio
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(time.Since(began)).To(BeNumerically("~", seconds*time.Second, time.Second))
 		g.Expect(*waited).To(Equal(time.Since(began)), "all of that time is waiting, and is counted")
+		g.Expect(waits).To(BeNumerically("<=", more/eventTurn+eventTurn), "a wait is for a turn")
 		g.Expect(resp.Body.Close()).To(Succeed())
+	})
+}
+
+// TestAWatchThatStopsGivesItsTurnBack: the watch that waits with it is not held up for events that nobody reads.
+func TestAWatchThatStopsGivesItsTurnBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		pace, _ := counted()
+		began := time.Now()
+		stopped, stop := context.WithCancel(t.Context())
+		first, second := watchPace{Pace: pace}, watchPace{Pace: pace}
+		for range eventBurst {
+			g.Expect(first.wait(stopped, 1)).To(Succeed())
+		}
+		stop()
+		g.Expect(first.wait(stopped, 1)).To(MatchError(context.Canceled))
+		for range eventTurn {
+			g.Expect(second.wait(t.Context(), 1)).To(Succeed())
+		}
+		g.Expect(time.Since(began)).To(BeNumerically("<=", (eventTurn+1)*time.Second/eventShare))
+	})
+}
+
+// TestWatchesOfAMemberShareItsRate reads two at once.
+func TestWatchesOfAMemberShareItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		pace := NewPace(func(time.Duration) {})
+		pace.events.sleep = func(ctx context.Context, d time.Duration) error { return sleep(ctx, d+2*wakeUp) }
+		read, done := [2]int{}, make(chan error)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		for i := range read {
+			go func() {
+				watch := watchPace{Pace: pace}
+				var err error
+				for err == nil {
+					read[i]++
+					err = watch.wait(ctx, 1)
+				}
+				done <- err
+			}()
+		}
+		for range read {
+			g.Expect(<-done).To(MatchError(context.DeadlineExceeded))
+		}
+		g.Expect(read[0]+read[1]).To(BeNumerically("~", 10*eventShare, 100))
+		g.Expect(read[0]).To(BeNumerically("~", read[1], 100), "each its half")
 	})
 }
 
