@@ -1,7 +1,9 @@
 package confine
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
@@ -106,6 +108,8 @@ func kinds(a Account) rule {
 			deny(strings.Join(terms, " ||\n"), message),
 			deny(`request.resource.resource != "secrets" || request.operation == "DELETE" || object.type != "kubernetes.io/service-account-token"`,
 				"may not ask for the token of a service account by a Secret"),
+			deny(fmt.Sprintf(`request.resource.resource != "serviceaccounts" || request.?subResource.orValue("") != "token" || object.spec.expirationSeconds <= %d`,
+				int64(a.TokenLife/time.Second)), fmt.Sprintf("may not ask for a token that lives longer than %s", a.TokenLife)),
 		},
 	}
 }

@@ -1,9 +1,11 @@
 package confine
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,11 +53,17 @@ type Account struct {
 	Kinds []schema.GroupResource
 	// Writes are resources that reconcilers of other modules write, as a whole; see [Unwritable].
 	Writes []schema.GroupResource
+	// TokenLife is how long a token may live that it asks for itself; zero: [DefaultTokenLife].
+	TokenLife time.Duration
 	// URL is where members reach the hub's webhooks; nil: any host for the first URL that is written, and that host from then on.
 	URL *url.URL
 }
 
+// DefaultTokenLife is how long a token of the hub lives where nothing else is asked for.
+const DefaultTokenLife = 30 * 24 * time.Hour
+
 func (a Account) withDefaults() Account {
+	a.TokenLife = cmp.Or(a.TokenLife, DefaultTokenLife)
 	if len(a.Prefixes) == 0 {
 		a.Prefixes = []string{policy.DefaultPrefix}
 	}

@@ -1,6 +1,7 @@
 package webapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -60,7 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 }
 
 // apply makes everything that the WebApp consists of, and takes away what it no longer does. What can be made is made, also
-// when something else cannot: the error then names everything that failed for good. Only without the account nothing is.
+// when something else cannot: the error then names everything that failed for good. Only without the account nothing is, and
+// what ran as another's account of that name is stopped.
 func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp]) (*appsv1.Deployment, error) {
 	deployed, err := exists(ctx, req.Client, req.Object)
 	if err != nil {
@@ -72,8 +75,15 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 			return nil, err
 		}
 	}
-	if _, err := req.Apply(ctx, desired.Account); err != nil {
-		return nil, err // whatever else there is: no pod runs as an account that is not ours
+	if _, err := req.Apply(ctx, desired.Account); err != nil { // whatever else there is: no pod runs as an account that is not ours
+		foreign, unknown := isForeign(ctx, req.Client, req.Object)
+		if unknown != nil || !foreign {
+			return nil, cmp.Or(unknown, err)
+		}
+		if _, failed := req.Delete(ctx, desired.Deployment); failed != nil {
+			return nil, failed
+		}
+		return nil, fmt.Errorf("%w; there is no Deployment, because its pods would run as that account", err)
 	}
 	first, last := desired.Steps()
 	var refused []error
@@ -90,6 +100,14 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 		}
 	}
 	return desired.Deployment, errors.Join(refused...)
+}
+
+// isForeign reports whether there is an account of the WebApp's name that is not the WebApp's. One that is about to go is
+// not looked at: what ran as it stops to be able to.
+func isForeign(ctx context.Context, c client.Reader, app *v1.WebApp) (bool, error) {
+	var account corev1.ServiceAccount
+	err := c.Get(ctx, client.ObjectKeyFromObject(app), &account)
+	return err == nil && account.DeletionTimestamp == nil && !metav1.IsControlledBy(&account, app), client.IgnoreNotFound(err)
 }
 
 // exists reports whether the WebApp's Deployment is there.

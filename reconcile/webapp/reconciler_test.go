@@ -3,6 +3,7 @@ package webapp
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,9 @@ func TestReconcile(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "shop", errQuota{})
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop", Labels: map[string]string{v1.LabelWebApp: "shop"}}}
 	powerful := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop"}} // somebody may have given it rights
+	anothers := &appsv1.Deployment{ObjectMeta: powerful.ObjectMeta}
+	running := anothers.DeepCopy()
+	running.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(shop(), v1.GroupVersion.WithKind("WebApp"))}
 	going := shop(func(app *v1.WebApp) {
 		app.Finalizers = []string{"foregroundDeletion"}
 		app.DeletionTimestamp = new(metav1.Now())
@@ -76,6 +80,18 @@ func TestReconcile(t *testing.T) {
 			Err: "apply v1 ServiceAccount eu/shop: it exists and has no controller, so the hub does not change it", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
 		}},
+		reconciletest.Case{Name: "what ran as another's account is stopped", Given: []client.Object{shop(), powerful, running}, Want: reconciletest.Want{
+			Err: "so the hub does not change it; there is no Deployment, because its pods would run as that account", Outcome: reconcile.OutcomeTerminal,
+			Writes:     []string{"delete apps/v1 Deployment eu/shop", status},
+			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
+		}},
+		reconciletest.Case{Name: "somebody else's Deployment is not", Given: []client.Object{shop(), powerful, anothers}, Want: reconciletest.Want{
+			Outcome: reconcile.OutcomeTerminal, Err: "because its pods would run as that account", Writes: []string{status},
+		}},
+		reconciletest.Case{Name: "what runs goes on while the account cannot be made", Given: []client.Object{shop(), running},
+			Fail: []reconciletest.Failure{{Verb: "apply", Kind: "ServiceAccount", Err: quota}}, Want: reconciletest.Want{
+				Err: "exceeded quota", Outcome: reconcile.OutcomeTerminal, Writes: []string{account + ": failed", status},
+			}},
 		reconciletest.Case{Name: "one that goes is left to Kubernetes", Given: []client.Object{going}, Want: reconciletest.Want{
 			Writes: []string{status}, Conditions: []metav1.Condition{condition("Ready", "False", v1.ReasonDeleting, "")},
 		}},

@@ -79,6 +79,11 @@ func secretEscapes() []Escape {
 			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, foreignAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
+		{Name: "get a token of its own that lives for ten years", try: func(ctx context.Context, p *prisoner) error {
+			long := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(10 * 365 * 24 * 3600))}}
+			_, err := p.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, account, long, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
 		{Name: "get the token of another account by a Secret", try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Name: "escaped", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},

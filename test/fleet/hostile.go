@@ -39,6 +39,10 @@ const (
 	CompressedLists Hostility = "compressed-lists"
 	// EndlessPages adds another page to each list.
 	EndlessPages Hostility = "endless-pages"
+	// RepeatedPages answers each list with pages that all have the same objects, and at times none.
+	RepeatedPages Hostility = "repeated-pages"
+	// UntypedAnswers sends the quantities of HugeQuantities without saying in which format.
+	UntypedAnswers Hostility = "untyped-answers"
 	// EndlessEvents sends ADDED events with new objects of every kind as fast as they are read.
 	EndlessEvents Hostility = "endless-events"
 	// UnfinishedEvents begins an event on each watch and never ends it.
@@ -79,7 +83,7 @@ const (
 
 // Hostilities are all but AllHostilities, in a fixed order.
 var Hostilities = []Hostility{
-	HugeQuantities, LargeLists, CompressedLists, EndlessPages, EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
+	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
 	LongRetryAfter, RefusedWatches, EmptyBytes, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms,
 	SlowHandshakes, NoisyTexts,
 }
@@ -288,7 +292,8 @@ type lie func(w http.ResponseWriter, r *http.Request) bool
 
 func (h *Hostile) lies() map[Hostility]lie {
 	return map[Hostility]lie{
-		HugeQuantities: hugeQuantities, LargeLists: largeList, CompressedLists: compressedList, EndlessPages: endlessPage,
+		HugeQuantities: hugeQuantities, UntypedAnswers: untypedAnswer, LargeLists: largeList, CompressedLists: compressedList,
+		EndlessPages: endlessPage, RepeatedPages: repeatedPage,
 		EndlessEvents: endlessEvents, UnfinishedEvents: unfinishedEvent, SlowBodies: slowBody, SilentWatches: silentWatch,
 		LongRetryAfter: longRetryAfter, RefusedWatches: refusedWatch, EmptyBytes: emptyBytes, OtherFormats: h.otherFormat,
 		OthersIdentity: h.othersIdentity, VersionsBack: versionsBack, EndlessDiscovery: endlessDiscovery, Redirects: h.redirect,

@@ -111,6 +111,20 @@ func hugeQuantities(w http.ResponseWriter, r *http.Request) bool {
 	return list(w, r) || watch(w, r)
 }
 
+// untypedAnswer says nothing about its format, so the client decodes it as whatever it has asked for.
+func untypedAnswer(w http.ResponseWriter, r *http.Request) bool { return hugeQuantities(untyped{w}, r) }
+
+// untyped is a response without a content type.
+type untyped struct{ http.ResponseWriter }
+
+func (w untyped) Write(text []byte) (int, error) {
+	w.Header()["Content-Type"] = nil // net/http would look at the text
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w untyped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // noise is what nobody wants to find in a log, as JSON has it.
 var noise = strings.Repeat(`\n{\"level\":\"ERROR\",\"msg\":\"the hub is lost\"}\u001b[2J\u202e`, 1000)
 
@@ -159,10 +173,30 @@ var compressedList = listOf(func(w http.ResponseWriter, r *http.Request, kind, a
 })
 
 var endlessPage = listOf(func(w http.ResponseWriter, r *http.Request, kind, apiVersion string) {
-	const items = 500
+	page := pageAsked(r)
+	writePage(w, kind, apiVersion, page+1, page+1)
+})
+
+// repeatedPage is one of objects that all pages have; each tenth has none.
+var repeatedPage = listOf(func(w http.ResponseWriter, r *http.Request, kind, apiVersion string) {
+	page := pageAsked(r)
+	if page%10 == 9 {
+		_, _ = io.WriteString(w, listHead(kind, apiVersion, strconv.Itoa(page+1))+"]}")
+		return
+	}
+	writePage(w, kind, apiVersion, 0, page+1)
+})
+
+// pageAsked is which page a request asks for, from 0.
+func pageAsked(r *http.Request) int {
 	page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
-	page++
-	_, _ = io.WriteString(w, listHead(kind, apiVersion, strconv.Itoa(page)))
+	return page
+}
+
+// writePage answers with the objects of a page, and says which page follows.
+func writePage(w io.Writer, kind, apiVersion string, page, next int) {
+	const items = 500
+	_, _ = io.WriteString(w, listHead(kind, apiVersion, strconv.Itoa(next)))
 	for i := range items {
 		separator := ","
 		if i == items-1 {
@@ -170,7 +204,7 @@ var endlessPage = listOf(func(w http.ResponseWriter, r *http.Request, kind, apiV
 		}
 		_, _ = fmt.Fprintf(w, `{"metadata":{"name":"p-%d-%d","namespace":"default","resourceVersion":"1","labels":{"a":"%060d"}}}%s`, page, i, i, separator)
 	}
-})
+}
 
 var endlessEvents = watchOf(func(w http.ResponseWriter, r *http.Request, kind, apiVersion string) {
 	var events bytes.Buffer

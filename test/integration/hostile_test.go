@@ -24,7 +24,7 @@ import (
 // or are seen only later: a silent watch looks like one on which nothing happens.
 var noticed = []fleet.Hostility{
 	fleet.LargeLists, fleet.CompressedLists, fleet.EndlessPages, fleet.EndlessEvents, fleet.UnfinishedEvents, fleet.OthersIdentity,
-	fleet.EmptyBytes, fleet.RefusedWatches, fleet.SlowHandshakes, fleet.NoisyTexts,
+	fleet.EmptyBytes, fleet.RefusedWatches, fleet.SlowHandshakes, fleet.NoisyTexts, fleet.RepeatedPages, fleet.UntypedAnswers,
 }
 
 // onRequest are tried with HOSTILE_ALL=1 only: what they are about is asked for at long intervals, or again and again by a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
+	"github.com/plimsoll-dev/plimsoll/hub/confine"
 )
 
 // sides are the flags that name the member and the hub cluster.
@@ -120,7 +121,7 @@ func (r *registering) flags(command *cobra.Command) {
 		"URL at which the member reaches the hub: its webhook.url; the policies allow no other URL in webhooks (default: the first one that the hub writes)")
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
-	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "lifetime of the hub's token, which the hub renews; 0: it does not expire")
+	flags.DurationVar(&r.TokenDuration, "token-duration", confine.DefaultTokenLife, "lifetime of the hub's token, which the hub renews; 0: it does not expire")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "timeout for each member, which includes --wait")
 	flags.BoolVar(&r.wait, "wait", false, "wait until each member is Ready")
 	r.api.AddNamespaceFlag(flags)

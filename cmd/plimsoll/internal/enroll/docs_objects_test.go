@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/plimsoll-dev/plimsoll/hub/confine"
 )
 
 // Marks around the table in the page.
@@ -65,7 +67,7 @@ func TestEveryOptionThatChangesAMemberHasARow(t *testing.T) {
 	varied := map[string]bool{}
 	for _, option := range registerOptions {
 		var r Registration
-		r.TokenDuration = 1
+		r.TokenDuration = confine.DefaultTokenLife
 		option.set(&r)
 		for i := range reflect.TypeFor[Registration]().NumField() {
 			field := reflect.TypeFor[Registration]().Field(i)
@@ -128,7 +130,7 @@ func objectsTable(t *testing.T) string {
 func inMember(t *testing.T, set func(*Registration)) map[string]object {
 	t.Helper()
 	r := Registration{
-		Name: "prod-eu", Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace, TokenDuration: 1, Kinds: []Kind{webApps()},
+		Name: "prod-eu", Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace, TokenDuration: confine.DefaultTokenLife, Kinds: []Kind{webApps()},
 	}
 	if set != nil {
 		set(&r)

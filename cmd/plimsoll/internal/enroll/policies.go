@@ -25,7 +25,7 @@ func (r Registration) policies() (makers []func() (object, error)) {
 	own := r.names()
 	account := confine.Account{
 		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace,
-		Writes: r.written(), Kinds: r.kept(),
+		Writes: r.written(), Kinds: r.kept(), TokenLife: r.TokenDuration,
 	}
 	for i := range r.Kinds {
 		account.Resources = append(account.Resources, r.Kinds[i].Resource)
