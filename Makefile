@@ -90,7 +90,7 @@ IMAGE       ?= plimsoll-hub:dev
 IMAGE_ARCHS ?= amd64 arm64
 
 .PHONY: image
-image: ## Build the hub's image, IMAGE, with docker build, and its SBOM; needs no registry
+image: ## Build the hub's image, IMAGE, with docker build, and the SBOMs of hub and CLI; needs no registry
 	TAGS=$(TAGS) sh deploy/image/files.sh $$($(GO) env GOARCH)
 	docker build --build-arg TARGETARCH=$$($(GO) env GOARCH) -t $(IMAGE) -f deploy/image/Dockerfile build/image
 

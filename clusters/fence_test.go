@@ -27,7 +27,7 @@ func (f *countingFence) BeginWrite(string) (time.Time, func(), error) {
 
 // evict sends an eviction through the fence with a time-out of 5 s.
 func evict(fence Fence, wire intake.RoundTripper) error {
-	client := fenced("a", fence, 5*time.Second, limited("a", transportOptions{requestTimeout: time.Minute, writeTimeout: 5 * time.Second}, wire))
+	client := fenced("a", fence, 5*time.Second, limited("a", transportOptions{requestTimeout: time.Minute, writeTimeout: 5 * time.Second}, 0, wire))
 	req, err := http.NewRequest(http.MethodPost, "https://a.example/api/v1/namespaces/x/pods/y/eviction", nil)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -27,6 +29,8 @@ const (
 	// of the largest objects at least.
 	pageShare    = 8
 	minPageBytes = 1 << 20
+	// minPartBytes is what one object, and a page that a client asks for, may have at least: more than etcd stores of an object.
+	minPartBytes = 4 << 20
 )
 
 var errBudget = errors.New("waiting for the client budget")
@@ -51,8 +55,9 @@ type transportOptions struct {
 	writeTimeout   time.Duration // 0: requestTimeout
 	listTimeout    time.Duration
 	probeTimeout   time.Duration
-	answerBytes    int64 // of one answer
-	eventBytes     int64 // of one event of a watch
+	root           string // path of the API server's URL, without a slash at its end
+	answerBytes    int64  // of one answer
+	eventBytes     int64  // of one event of a watch
 	paths          *quantities.Paths
 	fence          Fence
 	metrics        *metrics
@@ -68,6 +73,9 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 	if vetted.Compresses() {
 		wire = intake.Unzipped(wire)
 	}
+	if host, err := url.Parse(vetted.Host()); err == nil {
+		o.root = strings.TrimSuffix(host.Path, "/")
+	}
 	return transportsOver(name, wire, closeIdle, o), nil
 }
 
@@ -77,7 +85,15 @@ func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o tra
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
 	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace(o.metrics.pacing(name))}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
-	client := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxListed, o.answerBytes).Guard(limited(name, o, wire)))
+	whole := took.Of(intake.MaxListed, o.answerBytes).Guard(intake.Bounded(name, o.requestTimeout, o.answerBytes, wire))
+	part := max(page, min(minPartBytes, o.answerBytes))
+	parts := took.Of(intake.MaxPage, part).Guard(limited(name, o, part, wire))
+	client := fenced(name, o.fence, writeTimeout, intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if listsWhole(req, o.root) {
+			return whole.RoundTrip(req)
+		}
+		return parts.RoundTrip(req)
+	}))
 	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Guard(intake.Bounded(name, o.listTimeout, page, wire)))
 	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
@@ -89,15 +105,37 @@ func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o tra
 }
 
 // limited bounds reads, and writes by a time of their own: the fence reckons with it.
-func limited(member string, o transportOptions, next http.RoundTripper) http.RoundTripper {
-	reads := intake.Bounded(member, o.requestTimeout, o.answerBytes, next)
-	writes := intake.Bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
+func limited(member string, o transportOptions, answer int64, next http.RoundTripper) http.RoundTripper {
+	reads := intake.Bounded(member, o.requestTimeout, answer, next)
+	writes := intake.Bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), answer, next)
 	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if isWrite(req) {
 			return writes.RoundTrip(req)
 		}
 		return reads.RoundTrip(req)
 	})
+}
+
+// listsWhole reports whether a request may ask for a list that is not in pages, or for something else that may be large, such as
+// the API's description. All others are about one object or one page. API servers do not heed the limit of a list of version 0.
+func listsWhole(req *http.Request, root string) bool {
+	query := req.URL.Query()
+	if (req.Method != "" && req.Method != http.MethodGet) || (query.Get("limit") != "" && query.Get("resourceVersion") != "0") {
+		return false
+	}
+	path := strings.Split(strings.Trim(strings.TrimPrefix(req.URL.Path, root), "/"), "/")
+	switch { // what is before the resource
+	case path[0] == "api" && len(path) > 2:
+		path = path[2:]
+	case path[0] == "apis" && len(path) > 3:
+		path = path[3:]
+	default:
+		return true
+	}
+	if path[0] == "namespaces" && len(path) > 2 {
+		path = path[2:]
+	}
+	return len(path) == 1
 }
 
 // budgeted lets requests wait for their turn.

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -26,15 +27,19 @@ func TestEachWayToAMemberHasALimitOfItsOwn(t *testing.T) {
 		way  func(*transports) http.RoundTripper
 		body string
 		fits bool
+		path string // default /large
 	}{
-		"a page":                  {16 * mib, ofCaches, text(1 * mib), true},
-		"a page of many bytes":    {16 * mib, ofCaches, text(3 * mib), false},
-		"an answer":               {16 * mib, ofClients, text(3 * mib), true},
-		"an answer of many bytes": {4 * mib, ofClients, text(5 * mib), false},
-		"a page of objects":       {plenty, ofCaches, objects(intake.MaxPage), true},
-		"a page of many objects":  {plenty, ofCaches, objects(intake.MaxPage + 1), false},
-		"an answer of as many":    {plenty, ofClients, objects(intake.MaxPage + 1), true},
-		"an answer of very many":  {plenty, ofClients, objects(intake.MaxListed + 1), false},
+		"a page":                  {16 * mib, ofCaches, text(1 * mib), true, ""},
+		"a page of many bytes":    {16 * mib, ofCaches, text(3 * mib), false, ""},
+		"an answer":               {16 * mib, ofClients, text(3 * mib), true, ""},
+		"an answer of many bytes": {4 * mib, ofClients, text(5 * mib), false, ""},
+		"a page of objects":       {plenty, ofCaches, objects(intake.MaxPage), true, ""},
+		"a page of many objects":  {plenty, ofCaches, objects(intake.MaxPage + 1), false, ""},
+		"an answer of as many":    {plenty, ofClients, objects(intake.MaxPage + 1), true, ""},
+		"an answer of very many":  {plenty, ofClients, objects(intake.MaxListed + 1), false, ""},
+		"an object":               {16 * mib, ofClients, text(3 * mib), true, "/api/v1/namespaces/a/pods/b"},
+		"an object of many bytes": {16 * mib, ofClients, text(5 * mib), false, "/api/v1/namespaces/a/pods/b"},
+		"a list":                  {16 * mib, ofClients, text(5 * mib), true, "/api/v1/namespaces/a/pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -42,17 +47,41 @@ func TestEachWayToAMemberHasALimitOfItsOwn(t *testing.T) {
 			w, _ := ways(t, api, func(o *transportOptions) {
 				o.answerBytes, o.requestTimeout, o.listTimeout = c.most, time.Minute, time.Minute
 			})
-			api.answer("/large", func(w http.ResponseWriter, _ *http.Request) {
+			path := cmp.Or(c.path, "/large")
+			api.answer(path, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, c.body)
 			})
-			_, err := ask(c.way(w), http.MethodGet, api.URL+"/large")
+			_, err := ask(c.way(w), http.MethodGet, api.URL+path)
 			if c.fits {
 				g.Expect(err).NotTo(HaveOccurred())
 			} else {
 				g.Expect(errors.Is(err, intake.ErrTooLarge)).To(BeTrue(), "error: %v", err)
 			}
 		})
+	}
+}
+
+func TestOnlyListsThatAreNotInPagesMayBeLarge(t *testing.T) {
+	for request, whole := range map[string]bool{
+		"GET /api/v1/pods": true, "GET /api/v1/namespaces": true, "GET /api/v1/namespaces/a/pods?labelSelector=b": true,
+		"GET /apis/apps/v1/deployments": true, "GET /apis/apps/v1/namespaces/a/deployments": true,
+		"GET /api/v1/pods?limit=500&resourceVersion=0": true, "GET /openapi/v2": true, "GET /api": true, "GET /apis/apps/v1": true, "GET /": true, " /api/v1/pods": true,
+		"GET /api/v1/pods?limit=500": false, "GET /api/v1/namespaces/a/pods?limit=500": false,
+		"GET /api/v1/nodes/a": false, "GET /api/v1/namespaces/a": false, "GET /api/v1/namespaces/a/pods/b": false, "GET /api/v1/namespaces/a/pods/b/log": false,
+		"GET /apis/apps/v1/namespaces/a/deployments/b/scale": false, "PATCH /api/v1/nodes/a": false, "POST /api/v1/namespaces/a/pods": false, "DELETE /api/v1/pods": false,
+	} {
+		method, at, _ := strings.Cut(request, " ")
+		for _, root := range []string{"", "/k8s/clusters/api"} {
+			req, err := http.NewRequest("GET", "https://a"+root+at, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Method = method
+			if got := listsWhole(req, root); got != whole {
+				t.Errorf("%q below %q: %v", request, root, got)
+			}
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func TestAWriteHasATimeoutOfItsOwn(t *testing.T) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	})
-	client := limited("a", transportOptions{requestTimeout: time.Hour, writeTimeout: time.Millisecond}, hangs)
+	client := limited("a", transportOptions{requestTimeout: time.Hour, writeTimeout: time.Millisecond}, 0, hangs)
 	req, err := http.NewRequest(http.MethodPatch, "https://a.example/api/v1/namespaces/x/pods/y", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	resp, err := client.RoundTrip(req)

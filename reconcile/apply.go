@@ -69,7 +69,7 @@ func Leave(paths ...string) ApplyOption {
 //     applied last is known by its hash in the annotation "applied.plimsoll.dev/<controller>".
 //   - The request's object becomes the controller owner of obj, so that it wakes its key and is collected with it; see
 //     [Unowned]. Both must be in one namespace, or the owner in none.
-//   - An object that exists and is not controlled by the request's object is left alone; see [Adopt].
+//   - An object that exists and is not controlled by the request's object is left alone ([ErrForeign]); see [Adopt].
 //
 // It may be called concurrently for different objects; see [Request.ApplyAll]. Afterwards obj is the object as the member
 // has it. Errors that no retry can fix (invalid, forbidden, a quota) are TerminalErrors with the server's reason.
@@ -84,6 +84,9 @@ func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyO
 	}
 	return Applied(applied), nil
 }
+
+// ErrForeign is wrapped by the error of [Request.Apply] for an object that exists, and that the request's object does not control.
+var ErrForeign = apply.ErrForeign
 
 // Delete deletes an object that is no longer wanted, if the cache has it, the request's object controls it and it is not
 // being deleted already; else it does nothing. Only name and namespace of obj are read. It reports whether it deleted, with

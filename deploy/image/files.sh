@@ -1,6 +1,7 @@
 #!/bin/sh
 # Puts together what the image holds, in build/image/<architecture>: the hub, the authorities that it trusts, and its SBOM,
-# which is sbom.cdx.json in the image and build/image/<architecture>.cdx.json beside it.
+# which is sbom.cdx.json in the image and build/image/<architecture>.cdx.json beside it. The CLI of the same version and its
+# SBOM are in build/cli/<architecture>.
 #
 # usage: files.sh ARCHITECTURE...
 set -eu
@@ -21,6 +22,10 @@ for arch in "$@"; do
 	cp "$files/sbom.cdx.json" "build/image/$arch.cdx.json"
 	cp "$roots" "$files/etc/ssl/certs/ca-certificates.crt"
 	cp LICENSE "$files/LICENSE"
+	cli="build/cli/$arch"
+	mkdir -p "$cli"
+	GOARCH="$arch" go build -trimpath -tags "${TAGS:-grpcnotrace}" -ldflags "-s -w" -o "$cli/plimsoll" ./cmd/plimsoll
+	(cd tools/sbom && GOOS='' GOARCH='' go run . "$OLDPWD/$cli/plimsoll" "$OLDPWD/$cli/plimsoll.cdx.json")
 	# Whoever the container runs as can read it.
 	chmod -R a+rX "$files"
 done

@@ -52,12 +52,12 @@ func (r *released) takes(o Ordinal) bool {
 
 // holdOrdinals lets a StatefulSet shrink only by the highest ordinals that may go: it gives those up, whatever they run on and however
 // far they are. Where the highest is of the other capacity type, the ordinal that is to go moves to that type first, which makes the
-// highest one too many there. Where spot has no room for that, the highest ordinal goes in its place.
+// highest one too many there.
 func (s *stepper) holdOrdinals(p *place, stocks *[2]stock) {
 	may := s.released(p, stocks)
 	if stocks[Spot].starts+stocks[OnDemand].starts == 0 {
 		at := len(p.ordinals) - 1
-		for at >= 0 && (may.takes(p.ordinals[at]) || s.substitutes(p, p.ordinals[at], &may)) {
+		for at >= 0 && may.takes(p.ordinals[at]) {
 			at--
 		}
 		s.exchange(p, at, &may)
@@ -69,27 +69,19 @@ func (s *stepper) holdOrdinals(p *place, stocks *[2]stock) {
 	}
 }
 
-// substitutes lets an on-demand replica that may go stay instead of an ordinal on spot, and books it. It is for spot without room: the
-// on-demand replica cannot move there, and if both stayed, nothing would end that while the plan asks for no more spot. As many
-// replicas serve, and no fewer of them on-demand.
-func (s *stepper) substitutes(p *place, highest Ordinal, may *released) bool {
-	if highest.Stage < Starting || highest.Capacity != Spot || !p.Spot.dry() || may[OnDemand][Ready] == 0 {
-		return false
-	}
-	may[OnDemand][Ready]--
-	p.now[OnDemand]++
-	p.now[Spot]--
-	p.because("its highest ordinal is on spot, which has no room for one on on-demand to move to: the highest goes instead")
-	return true
-}
-
-// exchange moves one replica that may go to the capacity type of the highest ordinal that stays, if there is room for it.
+// exchange moves one replica that may go to the capacity type of the highest ordinal that stays, if there is room for it. Where spot had
+// none, it finds out whether it has some again, as soon as a dry supply may be tried: the plan itself has no need to ask.
 func (s *stepper) exchange(p *place, highest int, may *released) {
 	if highest < 0 || p.ordinals[highest].Stage == Gone {
 		return
 	}
 	to := p.ordinals[highest].Capacity
-	if p.of(to).dry() {
+	tries := to == Spot && !p.Spot.DrySince.IsZero()
+	if tries {
+		s.recheck(p.Spot.TryAt)
+		tries = p.have[Spot].Waiting == 0 && s.mayTry(p)
+	}
+	if p.of(to).dry() && !tries {
 		return
 	}
 	from := Spot
@@ -101,6 +93,7 @@ func (s *stepper) exchange(p *place, highest int, may *released) {
 		may[from][Ready]--
 		p.now[to]++
 		p.exchanges++
+		s.tried[p.at] = s.tried[p.at] || tries
 		p.because("its highest ordinal is on %s: one on %s moves there before it shrinks", to, from)
 	}
 }

@@ -3,10 +3,11 @@ package fleet
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // set is a member whose replicas are a StatefulSet's, one letter for each ordinal: s and o are ready on spot and on-demand, S and O start
-// there, and - is gone.
+// there, w waits for a spot node, and - is gone.
 func set(member, ordinals string) Running {
 	r := Running{Member: member}
 	for _, letter := range ordinals {
@@ -16,6 +17,9 @@ func set(member, ordinals string) Running {
 			o.Capacity, c = OnDemand, &r.OnDemand
 		}
 		switch letter {
+		case 'w':
+			o.Stage = Waiting
+			c.Waiting++
 		case '-':
 			o.Stage = Gone
 			c.Starting++
@@ -37,16 +41,16 @@ func TestAStatefulSetShrinksOnlyByOrdinalsThatMayGo(t *testing.T) {
 		replicas, floor  int
 		spot, onDemand   int // to be set now
 		exchanges        int
-		onDemandNoLonger bool // on-demand has no room
-		spotNoLonger     bool // spot has no room
+		onDemandNoLonger bool          // on-demand has no room
+		spotDry          time.Duration // for how long spot has had no room; it may be tried after two minutes
 	}{
 		"the highest are of the type that is too many":  {ordinals: "oosss", replicas: 3, floor: 2, spot: 1, onDemand: 2},
 		"the highest is the floor":                      {ordinals: "soo", replicas: 2, floor: 2, spot: 0, onDemand: 3, exchanges: 1},
 		"the highest is on spot, on-demand is too many": {ordinals: "ooss", replicas: 3, floor: 1, spot: 3, onDemand: 1, exchanges: 1},
 		"no room to move to":                            {ordinals: "soo", replicas: 2, floor: 2, spot: 1, onDemand: 2, onDemandNoLonger: true},
-		"no spot to move to":                            {ordinals: "oooss", replicas: 3, floor: 1, spot: 0, onDemand: 3, spotNoLonger: true},
-		"no spot for the last":                          {ordinals: "oooos", replicas: 3, floor: 2, spot: 0, onDemand: 3, spotNoLonger: true},
-		"spot that starts":                              {ordinals: "ooooS", replicas: 3, floor: 2, spot: 0, onDemand: 4, spotNoLonger: true},
+		"spot had no room a minute ago":                 {ordinals: "ooos", replicas: 3, floor: 2, spot: 1, onDemand: 3, spotDry: time.Minute},
+		"spot had no room an hour ago":                  {ordinals: "ooos", replicas: 3, floor: 2, spot: 2, onDemand: 2, exchanges: 1, spotDry: time.Hour},
+		"one tries that already":                        {ordinals: "woos", replicas: 3, floor: 2, spot: 2, onDemand: 2, spotDry: time.Hour},
 		"one moves already":                             {ordinals: "-oo", replicas: 2, floor: 2, spot: 1, onDemand: 2},
 		"the highest is gone":                           {ordinals: "oo-", replicas: 2, floor: 2, spot: 0, onDemand: 2},
 		"both go, in any order":                         {ordinals: "ooosos", replicas: 2, floor: 2, spot: 0, onDemand: 2},
@@ -56,8 +60,10 @@ func TestAStatefulSetShrinksOnlyByOrdinalsThatMayGo(t *testing.T) {
 			if test.onDemandNoLonger {
 				f.Members[0].OnDemand.DrySince = epoch
 			}
-			if test.spotNoLonger {
-				f.Members[0].Spot.DrySince = epoch
+			if test.spotDry > 0 {
+				spot := &f.Members[0].Spot
+				spot.DrySince = epoch.Add(-test.spotDry)
+				spot.TryAt = spot.DrySince.Add(2 * time.Minute)
 			}
 			p := &Placement{Policy: Policy{Replicas: test.replicas, MinOnDemand: test.floor, SpotPercentage: 100, Tiers: []Tier{tierOf("a")}}, Running: []Running{set("a", test.ordinals)}}
 			r := Plan(f, p, epoch)

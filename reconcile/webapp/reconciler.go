@@ -1,7 +1,6 @@
 package webapp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -75,15 +73,14 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 			return nil, err
 		}
 	}
-	if _, err := req.Apply(ctx, desired.Account); err != nil { // whatever else there is: no pod runs as an account that is not ours
-		foreign, unknown := isForeign(ctx, req.Client, req.Object)
-		if unknown != nil || !foreign {
-			return nil, cmp.Or(unknown, err)
-		}
+	switch _, err := req.Apply(ctx, desired.Account); { // whatever else there is: no pod runs as an account that is not ours
+	case errors.Is(err, reconcile.ErrForeign):
 		if _, failed := req.Delete(ctx, desired.Deployment); failed != nil {
-			return nil, failed
+			return nil, errors.Join(err, failed)
 		}
 		return nil, fmt.Errorf("%w; there is no Deployment, because its pods would run as that account", err)
+	case err != nil:
+		return nil, err
 	}
 	first, last := desired.Steps()
 	var refused []error
@@ -100,14 +97,6 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 		}
 	}
 	return desired.Deployment, errors.Join(refused...)
-}
-
-// isForeign reports whether there is an account of the WebApp's name that is not the WebApp's. One that is about to go is
-// not looked at: what ran as it stops to be able to.
-func isForeign(ctx context.Context, c client.Reader, app *v1.WebApp) (bool, error) {
-	var account corev1.ServiceAccount
-	err := c.Get(ctx, client.ObjectKeyFromObject(app), &account)
-	return err == nil && account.DeletionTimestamp == nil && !metav1.IsControlledBy(&account, app), client.IgnoreNotFound(err)
 }
 
 // exists reports whether the WebApp's Deployment is there.

@@ -54,8 +54,14 @@ func TestTheSBOMNamesEveryModuleThatIsLinkedIn(t *testing.T) {
 
 // TestTheImageHasItsSBOM reads the script, for running it would replace the image that other tests use.
 func TestTheImageHasItsSBOM(t *testing.T) {
-	if script := read(t, "deploy/image/files.sh"); !strings.Contains(script, `"$OLDPWD/$files/plimsoll-hub" "$OLDPWD/$files/sbom.cdx.json"`) {
-		t.Errorf("files.sh does not put an SBOM of the hub into the image:\n%s", script)
+	script := read(t, "deploy/image/files.sh")
+	for what, command := range map[string]string{
+		"put an SBOM of the hub into the image":        `"$OLDPWD/$files/plimsoll-hub" "$OLDPWD/$files/sbom.cdx.json"`,
+		"write an SBOM of the CLI of the same version": `"$OLDPWD/$cli/plimsoll" "$OLDPWD/$cli/plimsoll.cdx.json"`,
+	} {
+		if !strings.Contains(script, command) {
+			t.Errorf("files.sh does not %s:\n%s", what, script)
+		}
 	}
 }
 

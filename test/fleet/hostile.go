@@ -41,7 +41,7 @@ const (
 	EndlessPages Hostility = "endless-pages"
 	// RepeatedPages answers each list with pages that all have the same objects, and at times none.
 	RepeatedPages Hostility = "repeated-pages"
-	// UntypedAnswers sends the quantities of HugeQuantities without saying in which format.
+	// UntypedAnswers lists pods with such quantities in protobuf, without a content type.
 	UntypedAnswers Hostility = "untyped-answers"
 	// EndlessEvents sends ADDED events with new objects of every kind as fast as they are read.
 	EndlessEvents Hostility = "endless-events"

@@ -11,6 +11,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const (
@@ -111,19 +117,29 @@ func hugeQuantities(w http.ResponseWriter, r *http.Request) bool {
 	return list(w, r) || watch(w, r)
 }
 
-// untypedAnswer says nothing about its format, so the client decodes it as whatever it has asked for.
-func untypedAnswer(w http.ResponseWriter, r *http.Request) bool { return hugeQuantities(untyped{w}, r) }
-
-// untyped is a response without a content type.
-type untyped struct{ http.ResponseWriter }
-
-func (w untyped) Write(text []byte) (int, error) {
+// untypedAnswer lists pods in protobuf and does not say so. A client that has asked for protobuf would decode it.
+var untypedAnswer = listOf(func(w http.ResponseWriter, _ *http.Request, kind, apiVersion string) {
 	w.Header()["Content-Type"] = nil // net/http would look at the text
-	return w.ResponseWriter.Write(text)
-}
+	if kind == "Pod" && apiVersion == "v1" {
+		_, _ = w.Write(tinyProtobuf())
+		return
+	}
+	_, _ = w.Write([]byte("k8s\x00"))
+})
 
-// Unwrap is for [http.ResponseController].
-func (w untyped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// tinyProtobuf is a list with a pod that asks for tinyQuantity.
+var tinyProtobuf = sync.OnceValue(func() []byte {
+	stand := strings.Repeat("1", len(tinyQuantity)) // nobody could parse the real one
+	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{{
+		ObjectMeta: metav1.ObjectMeta{Name: "huge", Namespace: metav1.NamespaceDefault, ResourceVersion: "2"},
+		Spec:       corev1.PodSpec{Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(stand)}},
+	}}}
+	var into bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(pods, &into); err != nil {
+		panic(err)
+	}
+	return bytes.ReplaceAll(into.Bytes(), []byte(stand), []byte(tinyQuantity))
+})
 
 // noise is what nobody wants to find in a log, as JSON has it.
 var noise = strings.Repeat(`\n{\"level\":\"ERROR\",\"msg\":\"the hub is lost\"}\u001b[2J\u202e`, 1000)

@@ -131,7 +131,7 @@ func TestWatchesOfAMemberShareItsRate(t *testing.T) {
 		for range read {
 			g.Expect(<-done).To(MatchError(context.DeadlineExceeded))
 		}
-		g.Expect(read[0]+read[1]).To(BeNumerically("~", 10*eventShare, 100))
+		g.Expect(read[0] + read[1]).To(BeNumerically("~", 10*eventShare, 100))
 		g.Expect(read[0]).To(BeNumerically("~", read[1], 100), "each its half")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/paging"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -172,10 +173,13 @@ func (c *Controller) learn(ctx context.Context, to Connection, t target) (f fact
 		f.disabled = fmt.Sprintf("the hub's namespaceSelector does not select namespace %s there", t.key.Namespace)
 	}
 	var scalers autoscalingv2.HorizontalPodAutoscalerList
-	if err := to.Live.List(ctx, &scalers, client.InNamespace(t.key.Namespace)); err != nil {
+	err := paging.Pages(ctx, to.Live, &scalers, func() bool {
+		f.scaler = scalerOf(scalers.Items, t)
+		return f.scaler == ""
+	}, func() { f.scaler = "" }, client.InNamespace(t.key.Namespace))
+	if err != nil {
 		return fail("list HorizontalPodAutoscalers", err)
 	}
-	f.scaler = scalerOf(scalers.Items, t)
 	_, current, err := readScale(ctx, to.Client, t)
 	if err != nil {
 		return fail("read the scale subresource", err)

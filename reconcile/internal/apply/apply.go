@@ -163,6 +163,9 @@ func (a *Call) cached(ctx context.Context) (client.Object, error) {
 	return have, nil
 }
 
+// ErrForeign is wrapped by errors that say that an object exists and is not ours.
+var ErrForeign = errors.New("so the hub does not change it")
+
 // belongs reports what may be done about an object that exists: an error says that it is not ours; goes, that it is about to
 // be deleted, also with an earlier owner of the same name.
 func (a *Call) belongs(have client.Object) (goes bool, err error) {
@@ -174,14 +177,14 @@ func (a *Call) belongs(have client.Object) (goes bool, err error) {
 	case a.Unowned || (controller == nil && a.Adopt):
 		return false, nil
 	case controller == nil:
-		return false, retry.Terminal(errors.New("it exists and has no controller, so the hub does not change it"))
+		return false, retry.Terminal(fmt.Errorf("it exists and has no controller, %w", ErrForeign))
 	case controller.UID == a.Owner.GetUID():
 		return false, nil
 	}
 	if name, ok := object.ControllerOf(have, a.Kind.GroupKind()); ok && name == a.Owner.GetName() {
 		return true, nil
 	}
-	return false, retry.Terminal(fmt.Errorf("%s %s controls it, so the hub does not change it", controller.Kind, controller.Name))
+	return false, retry.Terminal(fmt.Errorf("%s %s controls it, %w", controller.Kind, controller.Name, ErrForeign))
 }
 
 // write applies, and has obj show the answer.

@@ -182,6 +182,9 @@ func (w *placeWatch) listWatch(source client.WithWatch) toolscache.ListerWatcher
 	p := w.place
 	return pagedListWatch{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" { // API servers give what they have cached whole, and not page by page
+				o.ResourceVersion = ""
+			}
 			list := p.list()
 			return list, source.List(ctx, list, p.options(&o))
 		},
