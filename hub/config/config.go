@@ -217,7 +217,8 @@ type ClustersConfig struct {
 	// How many requests the hub sends at once, above qps.
 	Burst int `yaml:"burst"`
 	// The maximum size of one response of a member in MiB, decompressed. One object, one page of a list, and the response to a write
-	// may have an eighth of this, and at least 4 MiB. The hub fills caches in pages of 500 objects, or fewer if 500 take more. 1 to 1024.
+	// may have an eighth of this, and at least 4 MiB. The hub fills caches in pages of 500 objects, or fewer if 500 take more than an
+	// eighth of this. 1 to 1024.
 	MaxAnswerMiB int `yaml:"maxAnswerMiB"`
 	// The maximum size of one watch event in MiB. 1 to 64.
 	MaxEventMiB int `yaml:"maxEventMiB"`
