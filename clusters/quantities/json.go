@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode/utf8"
 )
 
 // Errors of what cannot be looked through, and so must not be decoded.
@@ -204,18 +205,21 @@ func (s *state) field(name []byte, plain bool) (child *state, items bool) {
 		}
 	}
 	folded := foldedName(name, plain)
-	if items = folded == "items"; s == nil {
+	if items = string(folded) == "items"; s == nil {
 		return nil, items
 	}
-	if child, ok := s.folded[folded]; ok {
+	if child, ok := s.folded[string(folded)]; ok {
 		return child, items
 	}
 	return s.value, items
 }
 
 // foldedName is a name as encoding/json compares it: without escapes, in lower case, with the two letters beyond ASCII that
-// it takes for one of them.
-func foldedName(name []byte, plain bool) string {
+// it takes for one of them. It is the name itself where nothing changes, as in most labels.
+func foldedName(name []byte, plain bool) []byte {
+	if plain && !bytes.ContainsFunc(name, changes) {
+		return name
+	}
 	text := string(name)
 	if !plain {
 		var read string
@@ -223,8 +227,11 @@ func foldedName(name []byte, plain bool) string {
 			text = read
 		}
 	}
-	return alike.Replace(strings.ToLower(text))
+	return []byte(alike.Replace(strings.ToLower(text)))
 }
+
+// changes reports whether a name with that letter may be another one in lower case.
+func changes(letter rune) bool { return letter >= utf8.RuneSelf || 'A' <= letter && letter <= 'Z' }
 
 var alike = strings.NewReplacer("\u017f", "s", "\u212a", "k")
 

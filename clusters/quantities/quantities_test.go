@@ -226,6 +226,12 @@ func TestQuantitiesThatAreEmbeddedInATypeOfSomebodysOwnAreBounded(t *testing.T) 
 	g.Expect(string(got)).To(Equal(`{"amounts":{"a":` + bounded + `},"most":` + bounded + `}`))
 }
 
+func TestNamesThatAreAsTheyShouldBeCostNothing(t *testing.T) {
+	g := NewWithT(t)
+	text := []byte(`{"metadata":{"labels":{"app":"web","tier":"front"},"annotations":{"c":"d"}},"spec":{"new":{"field":"1"},"overhead":{"cpu":"1"}}}`)
+	g.Expect(testing.AllocsPerRun(100, func() { _ = paths.JSON(text, quantities.Limits{}) })).To(BeZero())
+}
+
 // FuzzJSON looks for a text that decodes to a pod with a quantity that was not bounded.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e-200"}}}],"overhead":{"cpu":1e200}}}`))

@@ -14,22 +14,18 @@ import (
 // A Definition is a CustomResourceDefinition that a hub keeps current in members, and the decision whether one that is there may
 // be brought to it. It writes nothing itself.
 type Definition struct {
-	text     []byte
-	name     string
-	group    string
+	made     *apiextensionsv1.CustomResourceDefinition // as it was read; nobody changes it
 	revision int
 }
 
 // NewDefinition reads a definition, as controller-gen writes it. The revision counts its changes: a hub leaves alone what one
 // with a higher revision wrote.
 func NewDefinition(text []byte, revision int) (*Definition, error) {
-	d := &Definition{text: text, revision: revision}
-	made, err := d.read()
-	if err != nil {
-		return nil, err
+	made := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, made); err != nil {
+		return nil, fmt.Errorf("read a CustomResourceDefinition: %w", err)
 	}
-	d.name, d.group = made.Name, made.Spec.Group
-	return d, nil
+	return &Definition{made: made, revision: revision}, nil
 }
 
 // MustDefinition is [NewDefinition] for one that is embedded: it panics when the build is broken.
@@ -41,68 +37,57 @@ func MustDefinition(text []byte, revision int) *Definition {
 	return d
 }
 
-func (d *Definition) read() (*apiextensionsv1.CustomResourceDefinition, error) {
-	made := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(d.text, made); err != nil {
-		return nil, fmt.Errorf("read a CustomResourceDefinition: %w", err)
-	}
-	return made, nil
-}
-
 // Name of the definition: the plural, a dot and the group.
-func (d *Definition) Name() string { return d.name }
+func (d *Definition) Name() string { return d.made.Name }
 
 // RevisionAnnotation on a definition is the revision of the hub or CLI that wrote it.
-func (d *Definition) RevisionAnnotation() string { return d.group + "/revision" }
+func (d *Definition) RevisionAnnotation() string { return d.made.Spec.Group + "/revision" }
 
 // KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub says
 // whether it is current.
-func (d *Definition) KeepAnnotation() string { return d.group + "/keep-current" }
+func (d *Definition) KeepAnnotation() string { return d.made.Spec.Group + "/keep-current" }
 
-// New returns the definition as it is without a hub: the stored version is served, and the others are not, because nobody
-// converts them yet.
-func (d *Definition) New() *apiextensionsv1.CustomResourceDefinition {
-	made, err := d.read()
-	if err != nil {
-		panic(err) // it was read before
-	}
+// New returns a copy of the definition as it is without a hub: the stored version is served, and the others are not, because
+// nobody converts them yet.
+func (d *Definition) New() *apiextensionsv1.CustomResourceDefinition { return d.With(NoConversion()) }
+
+// With returns a copy of the definition with a conversion. All versions are served where a webhook converts them.
+func (d *Definition) With(conversion *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceDefinition {
+	made := d.made.DeepCopy()
 	made.Annotations = map[string]string{d.RevisionAnnotation(): strconv.Itoa(d.revision)}
-	made.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	made.Spec.Conversion = conversion.DeepCopy()
 	for i := range made.Spec.Versions {
-		made.Spec.Versions[i].Served = made.Spec.Versions[i].Storage
+		made.Spec.Versions[i].Served = served(made.Spec.Versions[i], conversion)
 	}
 	return made
 }
 
-// Converting returns the definition with all versions served, converted at an URL that a certificate of bundle proves; an
-// empty bundle: one of the system's.
-func (d *Definition) Converting(url string, bundle []byte) *apiextensionsv1.CustomResourceDefinition {
-	made := d.New()
-	made.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+func served(version apiextensionsv1.CustomResourceDefinitionVersion, conversion *apiextensionsv1.CustomResourceConversion) bool {
+	return version.Storage || conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// NoConversion is the conversion of a definition of which only the stored version is served.
+func NoConversion() *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+}
+
+// WebhookConversion is the conversion by a webhook at an URL that a certificate of bundle proves; an empty bundle: one of the system's.
+func WebhookConversion(url string, bundle []byte) *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: bundle},
 			ConversionReviewVersions: []string{"v1"},
 		},
 	}
-	serveAll(made)
-	return made
-}
-
-func serveAll(made *apiextensionsv1.CustomResourceDefinition) {
-	for i := range made.Spec.Versions {
-		made.Spec.Versions[i].Served = true
-	}
 }
 
 // ForMember returns what a person who installs the kind is to apply: New, but with the conversion that a hub has set already.
 func (d *Definition) ForMember(there *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	made := d.New()
 	if there != nil && there.Spec.Conversion != nil && there.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-		made.Spec.Conversion = there.Spec.Conversion.DeepCopy()
-		serveAll(made)
+		return d.With(there.Spec.Conversion)
 	}
-	return made
+	return d.New()
 }
 
 // Refusal says why a definition in a member must not be replaced by ours; "" when it may be. A stored version is never
@@ -117,9 +102,8 @@ func (d *Definition) Refusal(there *apiextensionsv1.CustomResourceDefinition) st
 			return fmt.Sprintf("a newer Plimsoll wrote revision %d of it, this one knows %d: update this one", revision, d.revision)
 		}
 	}
-	ours := d.New()
 	for _, stored := range there.Status.StoredVersions {
-		if !slices.ContainsFunc(ours.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
+		if !slices.ContainsFunc(d.made.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
 			return fmt.Sprintf("objects are stored as %s, which this Plimsoll does not know: update it, or migrate them and take %s out of status.storedVersions", stored, stored)
 		}
 	}
@@ -131,18 +115,18 @@ func (d *Definition) Kept(there *metav1.ObjectMeta) bool {
 	return there.Annotations[d.KeepAnnotation()] != "false"
 }
 
-// Differs says in what a definition in a member differs from ours, as far as the hub caches it; "" when in nothing.
-func (d *Definition) Differs(there, ours *apiextensionsv1.CustomResourceDefinition) string {
-	key := d.RevisionAnnotation()
-	if is := there.Annotations[key]; is != ours.Annotations[key] {
-		return fmt.Sprintf("annotation %s is %.32q, not %q", key, is, ours.Annotations[key])
+// Differs says in what a definition in a member differs from ours with a conversion, as far as the hub caches it; "" when in nothing.
+func (d *Definition) Differs(there *apiextensionsv1.CustomResourceDefinition, conversion *apiextensionsv1.CustomResourceConversion) string {
+	key, revision := d.RevisionAnnotation(), strconv.Itoa(d.revision)
+	if is := there.Annotations[key]; is != revision {
+		return fmt.Sprintf("annotation %s is %.32q, not %q", key, is, revision)
 	}
-	if !sameJSON(there.Spec.Conversion, ours.Spec.Conversion) {
+	if !sameJSON(there.Spec.Conversion, conversion) {
 		return "its conversion does not lead to this hub"
 	}
-	for _, want := range ours.Spec.Versions {
+	for _, want := range d.made.Spec.Versions {
 		if !slices.ContainsFunc(there.Spec.Versions, func(is apiextensionsv1.CustomResourceDefinitionVersion) bool {
-			return is.Name == want.Name && is.Served == want.Served && is.Storage == want.Storage
+			return is.Name == want.Name && is.Served == served(want, conversion) && is.Storage == want.Storage
 		}) {
 			return fmt.Sprintf("version %s is not served or stored as it should be", want.Name)
 		}

@@ -37,6 +37,17 @@ func TestADefinitionCarriesTheRevisionOfItsOwnGroup(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("read a CustomResourceDefinition")))
 }
 
+func TestCopiesOfADefinitionShareNothing(t *testing.T) {
+	g := NewWithT(t)
+	d := module.MustDefinition([]byte(bundles), 3)
+	made := d.With(module.WebhookConversion("https://hub/x", nil))
+	g.Expect(made.Spec.Versions).To(HaveEach(HaveField("Served", true)), "they are converted")
+	made.Spec.Versions[0].Schema.OpenAPIV3Schema.Type = "string"
+	made.Spec.Versions[0].Name = "v9"
+	g.Expect(d.New().Spec.Versions[0]).To(And(HaveField("Name", "v1"), HaveField("Schema.OpenAPIV3Schema.Type", "object"), HaveField("Served", true)))
+	g.Expect(d.New().Spec.Versions[1].Served).To(BeFalse())
+}
+
 func TestADefinitionOfAnotherKindIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	m := module.Module{Name: "trust", Resources: []module.Resource{{

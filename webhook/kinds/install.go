@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sync"
@@ -53,7 +54,7 @@ type memberKind struct{ member, definition string }
 type appliedDefinition struct {
 	uid        types.UID
 	generation int64
-	content    string
+	conversion [sha256.Size]byte // its digest: there is one of these for each member
 }
 
 // NewInstaller keeps kinds in members, from the options of what keeps the webhook for pods there.

@@ -70,6 +70,30 @@ func (d *definitionSite) look(g *WithT, kind *module.Resource) webhook.Installat
 	return d.State(kind, "eu")
 }
 
+// Each member has a definition, and each join, each resync and each change of it is a reconcile. To read the whole definition
+// for that took tens of thousands of allocations.
+func TestADefinitionThatIsCurrentIsCheapToCheck(t *testing.T) {
+	g := NewWithT(t)
+	d := newDefinitionSite(t, crd.New())
+	keeper, kind := definitionKeeper{d.Installer}, webApps(d.Installer)
+	conversion, _, err := keeper.conversion(kind, "eu")
+	g.Expect(err).NotTo(HaveOccurred())
+	there := &apiextensionsv1.CustomResourceDefinition{}
+	keepDefinition(kind.Definition.With(conversion), there)
+	there.Name = crd.Name
+	check := func() {
+		_, err := keeper.Reconcile(t.Context(), reconcile.Request[*apiextensionsv1.CustomResourceDefinition]{Member: "eu", Object: there, Client: d.client, Events: d.site})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	check()
+	g.Expect(d.applied).To(Equal(1), "the cache does not show the schemas")
+	g.Expect(testing.AllocsPerRun(10, check)).To(BeNumerically("<", 200))
+	g.Expect(d.applied).To(Equal(1))
+	there.Generation++
+	check()
+	g.Expect(d.applied).To(Equal(2), "somebody changed it")
+}
+
 func TestADefinitionIsKeptUnlessItMustNotBe(t *testing.T) {
 	newer, theirs := crd.New(), crd.New()
 	newer.Annotations[crd.RevisionAnnotation] = "99"
@@ -116,10 +140,11 @@ func (q *quoting) Error() string { return q.text }
 
 func TestTheCachedDefinitionIsSmallAndSaysWhatCounts(t *testing.T) {
 	g := NewWithT(t)
-	from, into := crd.Definition.Converting("https://hub/x", []byte("ca")), &apiextensionsv1.CustomResourceDefinition{}
+	conversion := module.WebhookConversion("https://hub/x", []byte("ca"))
+	from, into := crd.Definition.With(conversion), &apiextensionsv1.CustomResourceDefinition{}
 	from.Status.StoredVersions = []string{"v1"}
 	keepDefinition(from, into)
-	g.Expect(crd.Definition.Differs(into, from)).To(BeEmpty())
+	g.Expect(crd.Definition.Differs(into, conversion)).To(BeEmpty())
 	g.Expect(into.Status.StoredVersions).To(Equal([]string{"v1"}))
 	g.Expect(into.Spec.Versions).To(HaveEach(HaveField("Schema", BeNil())))
 }

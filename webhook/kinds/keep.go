@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -52,7 +53,7 @@ func (d definitionKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 	if kind == nil || there.DeletionTimestamp != nil || d.tenant(req.Member) {
 		return reconcile.Done(), nil
 	}
-	ours, token, err := d.ours(kind, req.Member)
+	conversion, token, err := d.conversion(kind, req.Member)
 	if err != nil {
 		return reconcile.Done(), err
 	}
@@ -60,12 +61,12 @@ func (d definitionKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 		d.setDefinition(req.Member, kind, webhook.Installation{Reason: ReasonRefused, Message: "the definition of " + kind.Title + " is not changed: " + refusal})
 		return reconcile.Done(), nil
 	}
-	difference := kind.Definition.Differs(there, ours)
+	difference := kind.Definition.Differs(there, conversion)
 	if !kind.Definition.Kept(&there.ObjectMeta) {
 		d.setDefinition(req.Member, kind, keptByOthers(kind, difference))
 		return reconcile.Done(), nil
 	}
-	if err := d.bring(ctx, req, kind, ours, difference != ""); err != nil {
+	if err := d.bring(ctx, req, kind, conversion, difference != ""); err != nil {
 		err = calls.WithoutToken(fmt.Errorf("member %s: definition %s: apply: %w", req.Member, there.Name, err), token)
 		d.setDefinition(req.Member, kind, webhook.Installation{Reason: webhook.ReasonFailed, Message: plain.Text(err.Error(), calls.MaxMessage)})
 		return reconcile.Done(), err
@@ -74,17 +75,14 @@ func (d definitionKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 	return reconcile.Done(), nil
 }
 
-// ours is the definition as a member should have it, and the token that is in it.
-func (d definitionKeeper) ours(kind *module.Resource, member string) (*apiextensionsv1.CustomResourceDefinition, string, error) {
+// conversion is that of a definition as a member should have it, and the token that is in it.
+func (d definitionKeeper) conversion(kind *module.Resource, member string) (*apiextensionsv1.CustomResourceConversion, string, error) {
 	token, err := d.options.Tokens.For(webhook.ForConversions).Current(member)
-	if err != nil {
-		return nil, "", err
-	}
-	if kind.Convert == nil {
-		return kind.Definition.New(), token, nil
+	if err != nil || kind.Convert == nil {
+		return module.NoConversion(), token, err
 	}
 	wanted := d.options.Wanted()
-	return kind.Definition.Converting(ConvertURL(wanted.BaseURL, member, token), wanted.Bundle), token, nil
+	return module.WebhookConversion(ConvertURL(wanted.BaseURL, member, token), wanted.Bundle), token, nil
 }
 
 func keptByOthers(kind *module.Resource, difference string) webhook.Installation {
@@ -98,19 +96,21 @@ func keptByOthers(kind *module.Resource, difference string) webhook.Installation
 // bring applies ours, unless nothing has changed since that was done last: of what the cache does not show, the generation
 // shows that, and of annotations, which have none, the difference.
 func (d definitionKeeper) bring(ctx context.Context, req reconcile.Request[*apiextensionsv1.CustomResourceDefinition],
-	kind *module.Resource, ours *apiextensionsv1.CustomResourceDefinition, differs bool) error {
-	ours.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	content, err := json.Marshal(ours)
+	kind *module.Resource, conversion *apiextensionsv1.CustomResourceConversion, differs bool) error {
+	content, err := json.Marshal(conversion) // the rest of it is the same as long as this hub runs
 	if err != nil {
 		return err
 	}
-	is, at := appliedDefinition{uid: req.Object.UID, generation: req.Object.Generation, content: string(content)}, memberKind{req.Member, ours.Name}
+	is := appliedDefinition{uid: req.Object.UID, generation: req.Object.Generation, conversion: sha256.Sum256(content)}
+	at := memberKind{req.Member, kind.Definition.Name()}
 	d.mu.Lock()
 	settled := d.applied[at] == is
 	d.mu.Unlock()
 	if settled && !differs {
 		return nil
 	}
+	ours := kind.Definition.With(conversion)
+	ours.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ours)
 	if err != nil {
 		return err

@@ -137,9 +137,9 @@ func TestTheDefinitionsOfSeveralModulesAreKeptOneByOne(t *testing.T) {
 	k.setValidation("eu", webhook.Installation{Reason: webhook.ReasonCurrent})
 	g.Expect(k.State(webApps(k), "eu").Reason).To(Equal(webhook.ReasonCurrent))
 	g.Expect(k.State(of, "eu")).To(And(HaveField("Reason", webhook.ReasonMissing), HaveField("Message", ContainSubstring("no definition of Bundles"))))
-	ours, _, err := definitionKeeper{k}.ours(of, "eu")
+	conversion, _, err := definitionKeeper{k}.conversion(of, "eu")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(ours.Spec.Conversion.Webhook).To(BeNil(), "nobody converts bundles")
+	g.Expect(conversion.Webhook).To(BeNil(), "nobody converts bundles")
 	definition := newDefinitionSite(t, of.Definition.New())
 	definition.Installer = k
 	g.Expect(definition.look(g, of).Reason).To(Equal(webhook.ReasonCurrent))

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -43,7 +44,7 @@ func TestWithoutAHubOnlyTheStoredVersionIsServed(t *testing.T) {
 	g.Expect(New().Spec.Names.ShortNames).To(Equal([]string{"wa"}))
 	g.Expect(served(New())).To(Equal(map[string]bool{"v1": true, "v1beta1": false, "v1alpha1": false}))
 	whole := map[string]bool{"v1": true, "v1beta1": true, "v1alpha1": true}
-	hubs := Definition.Converting("https://hub/x", []byte("ca"))
+	hubs := Definition.With(module.WebhookConversion("https://hub/x", []byte("ca")))
 	g.Expect(served(hubs)).To(Equal(whole))
 	g.Expect(*hubs.Spec.Conversion.Webhook.ClientConfig.URL).To(Equal("https://hub/x"))
 
@@ -84,15 +85,16 @@ func TestAStoredVersionIsNeverLowered(t *testing.T) {
 
 func TestADifferenceIsNamed(t *testing.T) {
 	g := NewWithT(t)
-	ours := Definition.Converting("https://hub/x", nil)
-	g.Expect(Definition.Differs(ours.DeepCopy(), ours)).To(BeEmpty())
-	g.Expect(Definition.Differs(New(), ours)).To(Equal("its conversion does not lead to this hub"))
+	conversion := module.WebhookConversion("https://hub/x", nil)
+	ours := Definition.With(conversion)
+	g.Expect(Definition.Differs(ours.DeepCopy(), conversion)).To(BeEmpty())
+	g.Expect(Definition.Differs(New(), conversion)).To(Equal("its conversion does not lead to this hub"))
 	other := ours.DeepCopy()
 	other.Annotations[RevisionAnnotation] = "0"
-	g.Expect(Definition.Differs(other, ours)).To(Equal(`annotation apps.plimsoll.dev/revision is "0", not "1"`))
+	g.Expect(Definition.Differs(other, conversion)).To(Equal(`annotation apps.plimsoll.dev/revision is "0", not "1"`))
 	other = ours.DeepCopy()
 	other.Spec.Versions[1].Served = false
-	g.Expect(Definition.Differs(other, ours)).To(ContainSubstring("is not served or stored as it should be"))
+	g.Expect(Definition.Differs(other, conversion)).To(ContainSubstring("is not served or stored as it should be"))
 	other.Annotations[KeepAnnotation] = "false"
 	g.Expect(Definition.Kept(&other.ObjectMeta)).To(BeFalse())
 	g.Expect(Definition.Kept(&ours.ObjectMeta)).To(BeTrue())

@@ -83,7 +83,7 @@ func Install(ctx context.Context, w Installed, member *Context, report func(Chan
 		return errors.Join(problems...)
 	}
 	for _, o := range objects {
-		if there != nil && o.body.GetName() == w.Definition.Name() && w.Definition.Differs(there, w.Definition.ForMember(there)) == "" {
+		if there != nil && o.body.GetName() == w.Definition.Name() && w.Definition.Differs(there, w.Definition.ForMember(there).Spec.Conversion) == "" {
 			report(Change{Side: SideMember, Object: o.String(), Action: Unchanged})
 			continue // applying it would change nothing but who keeps its fields
 		}
