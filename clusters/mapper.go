@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -37,8 +38,14 @@ type mapper struct {
 
 // served is what a member said that it serves of one group and version.
 type served struct {
-	resources []metav1.APIResource
+	resources []servedResource
 	at        time.Time
+}
+
+// servedResource is what counts of a resource.
+type servedResource struct {
+	name, kind string
+	namespaced bool
 }
 
 // missing is a group and version that a member does not serve.
@@ -48,8 +55,12 @@ type missing struct {
 	wait  time.Duration
 }
 
-// servedFresh is how long an answer is good for the other kinds of its group: those of one join come together.
-const servedFresh = 5 * time.Second
+const (
+	// servedFresh is how long an answer is good for the other kinds of its group: those of one join come together.
+	servedFresh = 5 * time.Second
+	// maxServed is how many resources a member may serve of one group and version; Kubernetes' largest group has 50.
+	maxServed = 2000
+)
 
 // RESTMapping returns the resource that serves kind in the first of versions that has it.
 func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
@@ -105,7 +116,7 @@ func (m *mapper) expect(gv schema.GroupVersion) {
 
 // resources returns what the member serves of a group and version: it is asked once for all kinds that are asked about at
 // about the same time, and less and less often for a group that it does not serve.
-func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) ([]servedResource, error) {
 	m.mu.RLock()
 	have, gone := m.served[gv], m.missing[gv]
 	m.mu.RUnlock()
@@ -124,18 +135,19 @@ func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) ([]metav
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case a := <-answer:
-		return a.Val.([]metav1.APIResource), a.Err
+		return a.Val.([]servedResource), a.Err
 	}
 }
 
 // missingFactor is how many times retryMax a group that is not served waits at most for the next question.
 const missingFactor = 10
 
-func (m *mapper) note(gv schema.GroupVersion, resources []metav1.APIResource, err error) {
+func (m *mapper) note(gv schema.GroupVersion, resources []servedResource, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case err == nil:
+		maps.DeleteFunc(m.served, func(_ schema.GroupVersion, s served) bool { return time.Since(s.at) >= servedFresh })
 		m.served[gv] = served{resources, time.Now()}
 		delete(m.missing, gv)
 	case apierrors.IsNotFound(err):
@@ -145,7 +157,7 @@ func (m *mapper) note(gv schema.GroupVersion, resources []metav1.APIResource, er
 	}
 }
 
-func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) ([]servedResource, error) {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
 		path = "/api/" + gv.Version
@@ -158,7 +170,16 @@ func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIR
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, fmt.Errorf("discover %s: not a list of resources", gv)
 	}
-	return list.APIResources, nil
+	if len(list.APIResources) > maxServed {
+		return nil, fmt.Errorf("discover %s: the member serves %d resources, of which %d are read", gv, len(list.APIResources), maxServed)
+	}
+	var resources []servedResource
+	for i := range list.APIResources {
+		if r := &list.APIResources[i]; r.Kind != "" && !strings.Contains(r.Name, "/") { // no subresource
+			resources = append(resources, servedResource{strings.Clone(r.Name), strings.Clone(r.Kind), r.Namespaced})
+		}
+	}
+	return resources, nil
 }
 
 func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
@@ -167,13 +188,13 @@ func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*me
 		return nil, caching.NoMatchIfNotFound(err, gvk)
 	}
 	for _, resource := range resources {
-		if resource.Kind != gvk.Kind || strings.Contains(resource.Name, "/") {
+		if resource.kind != gvk.Kind {
 			continue
 		}
 		mapping := &meta.RESTMapping{
-			Resource: gvk.GroupVersion().WithResource(resource.Name), GroupVersionKind: gvk, Scope: meta.RESTScopeRoot,
+			Resource: gvk.GroupVersion().WithResource(resource.name), GroupVersionKind: gvk, Scope: meta.RESTScopeRoot,
 		}
-		if resource.Namespaced {
+		if resource.namespaced {
 			mapping.Scope = meta.RESTScopeNamespace
 		}
 		return mapping, nil

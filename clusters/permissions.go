@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ const (
 	clusterWide = "plimsoll-access-review"
 	// rulesFresh is how long the rules of a namespace are good for further questions: those of one join come together.
 	rulesFresh = 5 * time.Second
+	// maxRules is how many rules are kept of a namespace. Where there are more, each right is asked about.
+	maxRules = 5000
 )
 
 // permissions remembers for a moment what a member permits, so that it is asked once instead of once for each verb.
@@ -60,6 +63,7 @@ func (p *prober) rulesOf(ctx context.Context, namespace string) []authorizationv
 		if known.rules == nil {
 			known.rules = map[string]grantedRules{}
 		}
+		maps.DeleteFunc(known.rules, func(_ string, r grantedRules) bool { return time.Since(r.at) >= rulesFresh })
 		known.rules[namespace] = grantedRules{rules, time.Now()}
 		return rules, nil
 	})
@@ -83,7 +87,7 @@ func (p *prober) askRules(ctx context.Context, namespace string) []authorization
 	answer, err := p.rest.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews").
 		SetHeader("Content-Type", "application/json").Body(body).MaxRetries(0).Do(ctx).Raw()
 	var review authorizationv1.SelfSubjectRulesReview
-	if err != nil || json.Unmarshal(answer, &review) != nil || review.Status.Incomplete {
+	if err != nil || json.Unmarshal(answer, &review) != nil || review.Status.Incomplete || len(review.Status.ResourceRules) > maxRules {
 		return nil
 	}
 	return review.Status.ResourceRules

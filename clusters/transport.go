@@ -22,8 +22,8 @@ const (
 	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
 	connectPatience = 3 * kubeconfig.DialTimeout
 
-	// A health check, a discovery or an access review has small answers.
-	maxProbeBody = 2 << 20
+	// A health check, a discovery of one group and version, or an access review has small answers: of the largest groups some dozens of kB.
+	maxProbeBody = 512 << 10
 
 	// A page of a cache's list may have this part of what an answer may, for pages can be made smaller; and as much as some
 	// of the largest objects at least.
@@ -94,7 +94,7 @@ func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o tra
 		}
 		return parts.RoundTrip(req)
 	}))
-	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Guard(intake.Bounded(name, o.listTimeout, page, wire)))
+	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Paced().Guard(intake.Bounded(name, o.listTimeout, page, wire)))
 	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),

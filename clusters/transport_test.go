@@ -132,6 +132,7 @@ func TestAnAnswerThatWouldFillTheMemoryIsCutOff(t *testing.T) {
 	api := newFakeAPI(t, "a")
 	w, _ := ways(t, api, func(o *transportOptions) { o.probeTimeout = time.Minute })
 	api.answer("/endless", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		chunk := make([]byte, 1<<20)
 		for {
 			if _, err := w.Write(chunk); err != nil {

@@ -20,6 +20,10 @@ import (
 // 100 KiB. Many callers may come through one address.
 const maxConnectionsOfAddress, maxConnections = 512, 1024
 
+// Connections that one caller's address may begin a second, and at once. Each takes a TLS handshake before it is known whose it is, half
+// a millisecond of a processor.
+const connectionRate, connectionBurst = 200, 1024
+
 // listeners are the addresses that a replica has taken.
 type listeners struct {
 	grpc, rest, peer, metrics, probes net.Listener
@@ -51,7 +55,7 @@ func listen(config *config.Config) (*listeners, error) {
 			l.close()
 			return nil, fmt.Errorf("%s: %w", wanted.key, err)
 		}
-		*into[i] = webhook.Capped(listener, maxConnectionsOfAddress, maxConnections)
+		*into[i] = webhook.Capped(webhook.Paced(listener, connectionRate, connectionBurst), maxConnectionsOfAddress, maxConnections)
 	}
 	return l, nil
 }

@@ -64,11 +64,11 @@ func (h *Handler) fromMember(w http.ResponseWriter, r *http.Request) {
 	member := r.PathValue("member")
 	if !h.options.Tokens.Verify(member, r.PathValue("token")) {
 		h.reject(w, "not_found", http.StatusNotFound)
-		h.refusals.Wait(r.Context(), member)
+		h.refusals.Wait(r, member)
 		return
 	}
 	if !h.answer(w, r, member, h.options.Forwarder) {
-		h.refusals.Wait(r.Context(), member) // the refusal is sent when this returns; what the call took is free already
+		h.refusals.Wait(r, member) // the refusal is sent when this returns; what the call took is free already
 	}
 }
 
@@ -79,7 +79,7 @@ func (h *Handler) fromNobody(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusMethodNotAllowed
 	}
 	h.rejectUnread(w, "not_found", status)
-	h.refusals.Wait(r.Context(), addressIn(r.RemoteAddr).String())
+	h.refusals.Wait(r, addressIn(r.RemoteAddr).String())
 }
 
 // fromPeer does not forward again, so that two replicas that take each other for the owner do not play ball.

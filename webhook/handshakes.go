@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // handshakeLimits bound the TLS handshakes of connections, before which nobody knows whose they are.
@@ -36,8 +33,7 @@ type handshakeListener struct {
 	limits handshakeLimits
 	log    *slog.Logger
 	places *places
-	seed   maphash.Seed
-	paces  [paces]*rate.Limiter
+	paces  *addressPaces
 
 	accept  sync.Once
 	running sync.WaitGroup
@@ -54,13 +50,10 @@ type accepted struct {
 // newHandshakeListener shakes hands on the connections of listener by a configuration that is not changed any more.
 func newHandshakeListener(listener net.Listener, config *tls.Config, limits handshakeLimits, log *slog.Logger) *handshakeListener {
 	l := &handshakeListener{
-		Listener: listener, config: config, limits: limits, log: log, places: newPlaces(limits.ofAddress, limits.ofAll), seed: maphash.MakeSeed(),
-		done: make(chan accepted),
+		Listener: listener, config: config, limits: limits, log: log, places: newPlaces(limits.ofAddress, limits.ofAll),
+		paces: newAddressPaces(paces, limits.rate, limits.burst), done: make(chan accepted),
 	}
 	l.closed, l.end = context.WithCancel(context.Background())
-	for i := range l.paces {
-		l.paces[i] = rate.NewLimiter(rate.Limit(limits.rate), limits.burst)
-	}
 	return l
 }
 
@@ -115,7 +108,7 @@ func (l *handshakeListener) acceptAll() {
 func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 	ctx, cancel := context.WithTimeout(l.closed, l.limits.timeout)
 	defer cancel()
-	if err := l.pace(address).Wait(ctx); err != nil {
+	if err := l.paces.of(address).Wait(ctx); err != nil {
 		_ = conn.Close()
 		return nil
 	}
@@ -126,10 +119,6 @@ func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 		return nil
 	}
 	return shaken
-}
-
-func (l *handshakeListener) pace(address netip.Addr) *rate.Limiter {
-	return l.paces[maphash.Comparable(l.seed, address)%paces]
 }
 
 // pass gives a connection or an error to Accept, or closes the connection when there is no Accept any more.

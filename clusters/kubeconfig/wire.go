@@ -19,6 +19,9 @@ const (
 	// streamBuffer is how many bytes a member may have sent on one stream that nobody has read yet. The default of 4 MiB lets a
 	// member with a dozen watches take 50 MB. A stream carries 5 MiB a second where the way there and back takes 100 ms.
 	streamBuffer = 512 << 10
+	// maxHeader is how many bytes the headers of an answer may have. API servers send some hundreds, and warnings of at most 4 KiB. Go's
+	// default of 10 MiB takes hundreds of MB for each answer in memory, outside of every budget.
+	maxHeader = 64 << 10
 
 	// UserAgent is what the hub calls itself in requests to members.
 	UserAgent = "plimsoll-hub"
@@ -61,9 +64,10 @@ func (v *Vetted) Transport(unacked time.Duration) (http.RoundTripper, func(), er
 			SendPingTimeout: sendPing, PingTimeout: awaitPong,
 			MaxReceiveBufferPerStream: streamBuffer,
 		},
-		MaxIdleConnsPerHost: 16,
-		IdleConnTimeout:     90 * time.Second,
-		DisableCompression:  true, // it would hide how much came
+		MaxResponseHeaderBytes: maxHeader,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true, // it would hide how much came
 	}
 	authenticated, err := clienttransport.HTTPWrappersForConfig(credentials, connections)
 	if err != nil {

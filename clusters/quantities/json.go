@@ -14,12 +14,18 @@ var (
 	ErrMalformed = errors.New("malformed")
 	// ErrTooLarge: decoding would take more memory than is allowed, or there are too many objects.
 	ErrTooLarge = errors.New("too large")
+	// ErrTooDeep: it is nested too deep.
+	ErrTooDeep = errors.New("nested too deep")
 	// ErrEscaped: a quantity is written with escapes, which hide what it is.
 	ErrEscaped = errors.New("a quantity with escapes in it")
 )
 
 // maxDepth is how deep objects and arrays may be nested, as in encoding/json.
 const maxDepth = 10000
+
+// maxItself is how deep values may be nested whose types decode themselves, such as the items of a schema: each level reads all below it
+// again.
+const maxItself = 64
 
 // anyValue is what any value may take in memory, where it is decoded into no Go type of its own.
 const anyValue = 16
@@ -40,8 +46,9 @@ func (s *Paths) JSON(text []byte, limits Limits) error {
 // jsonWalker goes through a text once. Its methods return false when it cannot go on.
 type jsonWalker struct {
 	tally
-	text []byte
-	at   int
+	text   []byte
+	at     int
+	itself int // depth of types that decode themselves
 }
 
 func (w *jsonWalker) space() byte {
@@ -60,6 +67,19 @@ func (w *jsonWalker) space() byte {
 func (w *jsonWalker) value(at *state, depth int, root bool) bool {
 	if depth > maxDepth || !w.spend(anyValue) {
 		return false
+	}
+	if at != nil && at.itself {
+		if w.itself++; w.itself > maxItself {
+			return w.tooDeep()
+		}
+		if !w.spend(at.made) {
+			return false
+		}
+		start := w.at
+		defer func() {
+			w.itself--
+			w.again += w.at - start
+		}()
 	}
 	switch c := w.space(); c {
 	case 0:
@@ -169,8 +189,8 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 			return false
 		}
 		w.at++
-		child, items := at.field(name, plain)
-		if at != nil && !w.spend(at.entrySize) {
+		child, target, items := at.field(name, plain)
+		if at != nil && !w.spend(at.entrySize+target) {
 			return false
 		}
 		if root && items && w.space() == '[' {
@@ -193,25 +213,26 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 	}
 }
 
-// field finds what a field leads to, nil where no quantity can be; items reports that it has the objects of a list.
-func (s *state) field(name []byte, plain bool) (child *state, items bool) {
+// field finds what a field leads to, nil where no quantity can be, and what a pointer to it takes; items reports that it has the
+// objects of a list.
+func (s *state) field(name []byte, plain bool) (child *state, target int, items bool) {
 	items = string(name) == "items"
 	if s == nil && (items || plain) {
-		return nil, items
+		return nil, 0, items
 	}
 	if s != nil {
-		if child, ok := s.names[string(name)]; ok {
-			return child, items
+		if field, ok := s.names[string(name)]; ok {
+			return field.to, field.target, items
 		}
 	}
 	folded := foldedName(name, plain)
 	if items = string(folded) == "items"; s == nil {
-		return nil, items
+		return nil, 0, items
 	}
-	if child, ok := s.folded[string(folded)]; ok {
-		return child, items
+	if field, ok := s.folded[string(folded)]; ok {
+		return field.to, field.target, items
 	}
-	return s.value, items
+	return s.value, 0, items
 }
 
 // foldedName is a name as encoding/json compares it: without escapes, in lower case, with the two letters beyond ASCII that

@@ -4,10 +4,10 @@ package quantities
 type Limits struct {
 	// Objects of a list.
 	Objects int
-	// Memory in bytes that the decoded objects take, about: each element of an array and each entry of a map counts as much
-	// as its Go type has bytes, however short it is written.
+	// Memory in bytes that the decoded objects take, about: each element of an array, each entry of a map, and each struct that a pointer
+	// leads to counts as much as its Go type has bytes, however short it is written.
 	Memory int
-	// Taken, unless it is nil, is increased by that memory, however the text was found.
+	// Taken, unless it is nil, is increased by that memory, and by the bytes that decoding reads again, however the text was found.
 	Taken *int
 }
 
@@ -15,6 +15,7 @@ type Limits struct {
 type tally struct {
 	limits          Limits
 	objects, memory int
+	again           int // bytes that decoding reads again
 	err             error
 }
 
@@ -36,10 +37,16 @@ func (t *tally) within(is, most int) bool {
 	return true
 }
 
+// tooDeep ends a walk through what is nested deeper than it may be.
+func (t *tally) tooDeep() bool {
+	t.err = ErrTooDeep
+	return false
+}
+
 // end says how much memory was counted.
 func (t *tally) end() {
 	if t.limits.Taken != nil {
-		*t.limits.Taken += t.memory
+		*t.limits.Taken += t.memory + t.again
 	}
 }
 

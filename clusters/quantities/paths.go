@@ -27,9 +27,11 @@ type node struct {
 	extended bool             // a runtime.RawExtension: any object
 	names    map[string]*node // of JSON fields
 	numbers  []*node          // of protobuf fields, by their number
+	targets  map[*node]bool   // those of them, of either, that a pointer leads to
+	itself   []*node          // of a struct that decodes its JSON itself: what it may decode it as
 	element  *node            // of arrays
 	value    *node            // of maps
-	leads    bool             // to a quantity, or to an array or map
+	leads    bool             // to a quantity, or to memory that the text does not show: of arrays, maps and pointers
 }
 
 // NewPaths looks at all types that the scheme knows.
@@ -77,10 +79,12 @@ func (b *builder) node(of reflect.Type) *node {
 		n.quantity = true
 	case of == extensionType:
 		n.extended = true
-	case reflect.PointerTo(of).Implements(unmarshaler): // it decodes itself, and no other such type has a quantity in it
 	case of.Kind() == reflect.Struct:
-		n.names = map[string]*node{}
+		n.names, n.targets = map[string]*node{}, map[*node]bool{}
 		b.fields(n, of, false)
+		if reflect.PointerTo(of).Implements(unmarshaler) { // its names are those of protobuf only
+			n.itself, n.names = slices.Collect(maps.Values(n.names)), nil
+		}
 	case of.Kind() == reflect.Slice, of.Kind() == reflect.Array:
 		n.element = b.node(of.Elem())
 	case of.Kind() == reflect.Map:
@@ -111,6 +115,9 @@ func (b *builder) fields(n *node, of reflect.Type, inlined bool) {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		child := b.node(field.Type)
+		if field.Type.Kind() == reflect.Pointer && field.Type.Elem().Kind() == reflect.Struct {
+			n.targets[child] = true
+		}
 		switch {
 		case name == "-":
 		case name == "" && field.Anonymous:
@@ -148,7 +155,7 @@ func (b *builder) mark() {
 	for changed := true; changed; {
 		changed = false
 		for _, n := range b.all {
-			if !n.leads && (n.quantity || n.extended || n.element != nil || n.value != nil || slices.ContainsFunc(n.children(), (*node).leading)) {
+			if !n.leads && (n.quantity || n.extended || n.element != nil || n.value != nil || len(n.targets) > 0 || slices.ContainsFunc(n.children(), (*node).leading)) {
 				n.leads, changed = true, true
 			}
 		}
@@ -162,18 +169,34 @@ func (n *node) children() []*node {
 	for _, child := range n.names {
 		all = append(all, child)
 	}
-	return append(all, n.numbers...)
+	return append(append(all, n.numbers...), n.itself...)
+}
+
+// target is how many bytes a pointer to one of its fields leads to; 0: the field is no pointer.
+func (n *node) target(field *node) int {
+	if n.targets[field] {
+		return field.size
+	}
+	return 0
 }
 
 // state is a place in a JSON text of which the kind is not known: all nodes that it may be.
 type state struct {
 	quantity bool
-	names    map[string]*state // of fields
-	folded   map[string]*state // the same, with the names in lower case
-	element  *state            // nil: of no interest
-	value    *state            // of a map's entries, for keys that are not in names
+	itself   bool            // it may be decoded by a type that reads the text again for each thing that it may be,
+	made     int             // and that takes so many bytes for it
+	names    map[string]lead // of fields
+	folded   map[string]lead // the same, with the names in lower case
+	element  *state          // nil: of no interest
+	value    *state          // of a map's entries, for keys that are not in names
 
 	elementSize, entrySize int // bytes that an element, or an entry, takes in memory
+}
+
+// lead is where a field leads to.
+type lead struct {
+	to     *state // nil: of no interest
+	target int    // bytes in memory that a pointer to it takes
 }
 
 // determiner makes one state of each set of nodes.
@@ -194,12 +217,15 @@ func (d *determiner) state(nodes []*node) *state {
 	if s := d.known[string(key)]; s != nil {
 		return s
 	}
-	s := &state{names: map[string]*state{}, folded: map[string]*state{}}
+	s := &state{names: map[string]lead{}, folded: map[string]lead{}}
 	d.known[string(key)] = s
-	names := map[string][]*node{}
+	names, targets := map[string][]*node{}, map[string]int{}
 	var elements, values []*node
 	for _, n := range nodes {
-		s.quantity = s.quantity || n.quantity
+		s.quantity, s.itself = s.quantity || n.quantity, s.itself || n.itself != nil
+		for _, is := range n.itself {
+			s.made = max(s.made, n.target(is))
+		}
 		elements, values = append(elements, n.element), append(values, n.value)
 		if n.element != nil {
 			s.elementSize = max(s.elementSize, n.element.size)
@@ -208,14 +234,14 @@ func (d *determiner) state(nodes []*node) *state {
 			s.entrySize = max(s.entrySize, entrySize(n))
 		}
 		for name, child := range n.names {
-			if child.leads {
-				names[name] = append(names[name], child)
+			if target := n.target(child); child.leads || target > 0 {
+				names[name], targets[name] = append(names[name], child), max(targets[name], target)
 			}
 		}
 	}
 	s.element, s.value = d.state(elements), d.state(values)
 	for name, children := range names {
-		s.names[name] = d.state(append(children, values...))
+		s.names[name] = lead{d.state(append(children, values...)), targets[name]}
 		s.folded[strings.ToLower(name)] = s.names[name]
 	}
 	return s
@@ -226,7 +252,7 @@ func entrySize(n *node) int { return stringSize + n.value.size + 8 }
 
 const stringSize = 16
 
-// expand puts the kinds of the scheme in the place of extensions, and the nodes in order.
+// expand puts the kinds of the scheme in the place of extensions, beside what decodes itself what that may be, and the nodes in order.
 func (d *determiner) expand(nodes []*node) []*node {
 	var all []*node
 	for _, n := range nodes {
@@ -234,7 +260,7 @@ func (d *determiner) expand(nodes []*node) []*node {
 		case n.leading() && n.extended:
 			all = append(all, d.roots...)
 		case n.leading():
-			all = append(all, n)
+			all = append(append(all, n), d.expand(n.itself)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b *node) int { return a.id - b.id })

@@ -23,6 +23,10 @@ const (
 	listItems          = 2
 )
 
+// maxNested is how deep messages may be nested. The decoders bound nothing, and need a stack for each level; only schemas contain
+// themselves, and those of real definitions have some dozens of levels.
+const maxNested = 500
+
 // Proto bounds in place all quantities in an object of the scheme that is written as Kubernetes' protobuf. An error says
 // that it must not be decoded.
 func (s *Paths) Proto(data []byte, limits Limits) error {
@@ -70,7 +74,7 @@ func (w *protoWalker) unknown(data []byte, depth int) bool {
 			raw = append(raw, f.content)
 		}
 	}
-	if f.bad || depth > maxDepth {
+	if f.bad || depth > maxNested {
 		return false
 	}
 	if kind.Kind == "" || kind.Version == "" {
@@ -138,12 +142,16 @@ func (w *protoWalker) extension(data []byte, depth int) bool {
 
 // message goes through a message.
 func (w *protoWalker) message(data []byte, n *node, depth int) bool {
-	if depth > maxDepth {
-		return false
+	if depth > maxNested {
+		return w.tooDeep()
 	}
 	f := fields{data: data}
 	for f.next() {
-		if child := n.numbered(f.number); child.leading() && !w.field(&f, child, depth+1) {
+		child := n.numbered(f.number)
+		if child == nil {
+			continue
+		}
+		if target := n.target(child); target > 0 && !w.spend(target) || child.leads && !w.field(&f, child, depth+1) {
 			return false
 		}
 	}

@@ -43,6 +43,15 @@ const (
 	RepeatedPages Hostility = "repeated-pages"
 	// UntypedAnswers lists pods with such quantities in protobuf, without a content type.
 	UntypedAnswers Hostility = "untyped-answers"
+	// SmallPages adds another page to each list, of large objects of which little is kept, and so few that no page is large.
+	SmallPages Hostility = "small-pages"
+	// OtherKinds answers each list, and sends on each watch, definitions with schemas that take a hundred times as much memory as
+	// they have bytes, or that are nested without end.
+	OtherKinds Hostility = "other-kinds"
+	// TextAnswers answers everything but probes as text, of which clients that want it raw do not notice that it is no JSON.
+	TextAnswers Hostility = "text-answers"
+	// LargeHeaders answers everything but probes with 2 MiB of headers.
+	LargeHeaders Hostility = "large-headers"
 	// EndlessEvents sends ADDED events with new objects of every kind as fast as they are read.
 	EndlessEvents Hostility = "endless-events"
 	// UnfinishedEvents begins an event on each watch and never ends it.
@@ -83,7 +92,8 @@ const (
 
 // Hostilities are all but AllHostilities, in a fixed order.
 var Hostilities = []Hostility{
-	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
+	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, SmallPages, OtherKinds, TextAnswers, LargeHeaders,
+	EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
 	LongRetryAfter, RefusedWatches, EmptyBytes, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms,
 	SlowHandshakes, NoisyTexts,
 }
@@ -293,7 +303,8 @@ type lie func(w http.ResponseWriter, r *http.Request) bool
 func (h *Hostile) lies() map[Hostility]lie {
 	return map[Hostility]lie{
 		HugeQuantities: hugeQuantities, UntypedAnswers: untypedAnswer, LargeLists: largeList, CompressedLists: compressedList,
-		EndlessPages: endlessPage, RepeatedPages: repeatedPage,
+		EndlessPages: endlessPage, RepeatedPages: repeatedPage, SmallPages: smallPage, OtherKinds: otherKind, TextAnswers: textAnswer,
+		LargeHeaders:  largeHeaders,
 		EndlessEvents: endlessEvents, UnfinishedEvents: unfinishedEvent, SlowBodies: slowBody, SilentWatches: silentWatch,
 		LongRetryAfter: longRetryAfter, RefusedWatches: refusedWatch, EmptyBytes: emptyBytes, OtherFormats: h.otherFormat,
 		OthersIdentity: h.othersIdentity, VersionsBack: versionsBack, EndlessDiscovery: endlessDiscovery, Redirects: h.redirect,

@@ -25,12 +25,13 @@ import (
 var noticed = []fleet.Hostility{
 	fleet.LargeLists, fleet.CompressedLists, fleet.EndlessPages, fleet.EndlessEvents, fleet.UnfinishedEvents, fleet.OthersIdentity,
 	fleet.EmptyBytes, fleet.RefusedWatches, fleet.SlowHandshakes, fleet.NoisyTexts, fleet.RepeatedPages, fleet.UntypedAnswers,
+	fleet.OtherKinds, fleet.TextAnswers, fleet.LargeHeaders,
 }
 
 // onRequest are tried with HOSTILE_ALL=1 only: what they are about is asked for at long intervals, or again and again by a
 // member that never settles, so each takes minutes.
 var onRequest = []fleet.Hostility{
-	fleet.NoisyTexts, fleet.OthersIdentity, fleet.VersionsBack, fleet.EndlessDiscovery, fleet.Redirects, fleet.RefusalStorms, fleet.SlowHandshakes,
+	fleet.NoisyTexts, fleet.TextAnswers, fleet.OthersIdentity, fleet.VersionsBack, fleet.EndlessDiscovery, fleet.Redirects, fleet.RefusalStorms, fleet.SlowHandshakes,
 }
 
 // TestAHostileMemberHarmsNobody has a member attack the hub in several ways, chosen by a seed that HOSTILE_SEED sets.

@@ -21,6 +21,8 @@ const (
 	// maxConverted is how many bytes of converted objects are kept for an answer. An object in an older version carries what only the
 	// stored one has, so it is larger; what is made to be small and to become large is refused.
 	maxConverted = 3 * maxConversion
+	// Of one call it is so many times what the call has, and convertedAtLeast.
+	convertedFactor, convertedAtLeast = 6, 2 << 20
 )
 
 // serveConversion answers a ConversionReview. Either all objects are converted, in their order, or the answer is a failure that
@@ -28,14 +30,17 @@ const (
 // for a failure as well: what is left of the body ends the connection.
 func (h *Handler) serveConversion(w http.ResponseWriter, r *http.Request, call asking) bool {
 	var converted [][]byte
-	size := 0
+	size, most := 0, min(maxConverted, max(convertedFactor*int(r.ContentLength), convertedAtLeast))
 	review, err := readConversion(r.Body, func(c *conversionReader, i int, object []byte) error {
+		if err := h.turns.converts(r.PathValue("member"), len(object), r.ContentLength > calls.LargeCall); err != nil {
+			return fmt.Errorf("objects[%d]: %w", i, err)
+		}
 		is, err := h.convert(call, object, c.desiredAPIVersion)
 		if err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
 		}
-		if size += len(is); size > maxConverted {
-			return fmt.Errorf("objects[%d]: with it what was converted has more than %d bytes: ask for fewer objects at a time", i, maxConverted)
+		if size += len(is); size > most {
+			return fmt.Errorf("objects[%d]: with it what was converted has more than %d bytes: ask for fewer objects at a time", i, most)
 		}
 		converted = append(converted, is)
 		return nil

@@ -31,19 +31,20 @@ func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 		status  int
 		message string
 	}{
-		"values":          {listOf(`0`, maxConversion-1024), readAhead, http.StatusOK, "objects[0]: not a Kubernetes object"},
-		"empty objects":   {listOf(`{}`, maxConversion-1024), readAhead, http.StatusOK, `objects[0]: kind: \"\"`},
-		"lists":           {listOf(`[[]]`, maxConversion-1024), readAhead, http.StatusOK, "objects[0]: not a Kubernetes object"},
-		"a large object":  {listOf(large, 0), maxObject + 2*readAhead, http.StatusOK, "objects[0]: a value: must have at most 3145728 bytes"},
-		"a large field":   {`{"request":{"other":` + large + `}}`, maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
-		"a long name":     {`{"` + strings.Repeat("b", 2*maxObject) + `":1}`, maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
-		"white space":     {strings.Repeat(" ", maxConversion), maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
-		"depth":           {strings.Repeat("[", maxConversion), maxObject, http.StatusOK, "the body is not a ConversionReview"},
-		"depth in fields": {`{"a":` + strings.Repeat("[", maxConversion-8), maxObject, http.StatusOK, "the body is not a ConversionReview"},
-		"no JSON":         {`{`, 1, http.StatusOK, "the body is not a ConversionReview"},
-		"too many bytes":  {listOf(app, maxConversion+1), 0, http.StatusRequestEntityTooLarge, ""},
-		"growing objects": {listOf(grows, 15<<20), 15 << 20, http.StatusOK, "with it what was converted has more than 50331648 bytes"},
-		"good objects":    {listOf(app, 1<<20), 2 << 20, http.StatusOK, `"Success"`},
+		"values":           {listOf(`0`, maxConversion-1024), readAhead, http.StatusOK, "objects[0]: not a Kubernetes object"},
+		"empty objects":    {listOf(`{}`, maxConversion-1024), readAhead, http.StatusOK, `objects[0]: kind: \"\"`},
+		"lists":            {listOf(`[[]]`, maxConversion-1024), readAhead, http.StatusOK, "objects[0]: not a Kubernetes object"},
+		"a large object":   {listOf(large, 0), maxObject + 2*readAhead, http.StatusOK, "objects[0]: a value: must have at most 3145728 bytes"},
+		"a large field":    {`{"request":{"other":` + large + `}}`, maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
+		"a long name":      {`{"` + strings.Repeat("b", 2*maxObject) + `":1}`, maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
+		"white space":      {strings.Repeat(" ", maxConversion), maxObject + 2*readAhead, http.StatusOK, "a value: must have at most 3145728 bytes"},
+		"depth":            {strings.Repeat("[", maxConversion), maxObject, http.StatusOK, "the body is not a ConversionReview"},
+		"depth in fields":  {`{"a":` + strings.Repeat("[", maxConversion-8), maxObject, http.StatusOK, "the body is not a ConversionReview"},
+		"no JSON":          {`{`, 1, http.StatusOK, "the body is not a ConversionReview"},
+		"too many bytes":   {listOf(app, maxConversion+1), 0, http.StatusRequestEntityTooLarge, ""},
+		"growing objects":  {listOf(grows, 15<<20), 15 << 20, http.StatusOK, "with it what was converted has more than 50331648 bytes"},
+		"a growing object": {listOf(grows, 300<<10), 600 << 10, http.StatusOK, "objects[1]: with it what was converted has more than 2883186 bytes"},
+		"good objects":     {listOf(app, 1<<20), 2 << 20, http.StatusOK, `"Success"`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)

@@ -25,8 +25,8 @@ const (
 	// kindPattern is below what they ask about one kind, by its plural.
 	kindPattern = "POST /webhook/v1/members/{member}/{token}/%s/%s"
 
-	// Calls about one kind: to be completed, and whether one may be stored.
-	callDefault, callValidate = "default", "validate"
+	// What calls ask: for objects in another version, and about one kind that one is completed, and whether it may be stored.
+	callConvert, callDefault, callValidate = "convert", "default", "validate"
 
 	// maxConversion is the largest conversion that is read: an API server that lists sends all objects of a page at once.
 	maxConversion = 16 << 20
@@ -61,7 +61,7 @@ func NewHandler(tokens *webhook.Tokens, kinds []module.Resource, registerer prom
 	if h.paths, err = pathsOf(kinds); err != nil {
 		return nil, err
 	}
-	h.serve(ConvertPattern, asking{call: "convert"}, webhook.ForConversions, maxConversion, h.serveConversion)
+	h.serve(ConvertPattern, asking{call: callConvert}, webhook.ForConversions, maxConversion, h.serveConversion)
 	seen := map[string]bool{}
 	for i := range kinds {
 		kind := &kinds[i]
@@ -120,7 +120,7 @@ func (h *Handler) serve(pattern string, call asking, purpose webhook.Purpose, li
 	admit := h.admit(h.tokens.For(purpose), limit, answer)
 	h.calls.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if !admit(w, r, call) {
-			h.refusals.Wait(r.Context(), r.PathValue("member")) // the refusal is sent when this returns; what the call took is free already
+			h.refusals.Wait(r, r.PathValue("member")) // the refusal is sent when this returns; what the call took is free already
 		}
 	})
 }
@@ -139,6 +139,12 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 		if r.Header.Get("Content-Encoding") != "" {
 			h.rejectUnread(w, call, http.StatusUnsupportedMediaType)
 			return false
+		}
+		if call.call == callConvert {
+			if err := h.turns.due(r.Context(), r.PathValue("member")); err != nil {
+				h.rejectUnread(w, call, http.StatusTooManyRequests)
+				return false
+			}
 		}
 		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), r.ContentLength)
 		if err != nil {

@@ -19,6 +19,11 @@ const (
 	// Large calls of a member have largeRate bytes a second, and largeBurst at once, and wait: an API server that lists sends all objects
 	// of a page at once.
 	largeRate, largeBurst = 4 << 20, 16 << 20
+	// leastCall is what a call counts for at least, in bytes: its answer may be larger.
+	leastCall = 512 << 10
+	// leastObject is what an object that is converted costs at least in bytes of largeRate: about 30 µs of a processor. A member may have
+	// converted objects for maxDebt that it has not waited for, then it is refused.
+	leastObject, maxDebt = 4 << 10, 2 * largeBurst
 	// turnTimeout is how long a call waits for others to end.
 	turnTimeout = 5 * time.Second
 )
@@ -45,31 +50,64 @@ func newTurns() *turns {
 // errAllBusy says that a turn did not come because of what all members together ask.
 var errAllBusy = errors.New("the members' calls take too long")
 
+// errTooMany says that a member has more converted than the hub does for one.
+var errTooMany = fmt.Errorf("the member has too many objects converted: the hub converts %d at once, and then %d a second", (largeBurst+maxDebt)/leastObject, largeRate/leastObject)
+
 // take waits for the turn of a call of a member. What it returns gives the turn back.
 func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	own := t.enter(member)
+	weight := max(bytes, leastCall)
 	if bytes > calls.LargeCall {
 		if err := own.pace.WaitN(ctx, int(bytes)); err != nil {
 			t.leave(member)
 			return nil, fmt.Errorf("the member has too many large calls: %w", err)
 		}
 	}
-	if err := own.Acquire(ctx, bytes); err != nil {
+	if err := own.Acquire(ctx, weight); err != nil {
 		t.leave(member)
 		return nil, fmt.Errorf("the member's other calls take too long: %w", err)
 	}
-	if err := t.all.Acquire(ctx, bytes); err != nil {
-		own.Release(bytes)
+	if err := t.all.Acquire(ctx, weight); err != nil {
+		own.Release(weight)
 		t.leave(member)
 		return nil, fmt.Errorf("%w: %w", errAllBusy, err)
 	}
 	return func() {
-		t.all.Release(bytes)
-		own.Release(bytes)
+		t.all.Release(weight)
+		own.Release(weight)
 		t.leave(member)
 	}, nil
+}
+
+// due waits until a member has waited for the objects that were converted for it. A small call waits for nothing else of that rate.
+func (t *turns) due(ctx context.Context, member string) error {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	own := t.enter(member)
+	defer t.leave(member)
+	if err := own.pace.WaitN(ctx, 1); err != nil {
+		return fmt.Errorf("the member had too many objects converted: %w", err)
+	}
+	return nil
+}
+
+// converts accounts for an object of so many bytes that is about to be converted; paid: its bytes were accounted for with those of its
+// call. An error: the member has too many objects converted.
+func (t *turns) converts(member string, bytes int, paid bool) error {
+	cost := max(bytes, leastObject)
+	if paid {
+		cost -= bytes
+	}
+	own := t.enter(member)
+	defer t.leave(member)
+	now := time.Now()
+	if own.pace.TokensAt(now) < -maxDebt {
+		return errTooMany
+	}
+	own.pace.ReserveN(now, cost)
+	return nil
 }
 
 func (t *turns) enter(member string) *memberTurns {

@@ -193,3 +193,25 @@ func TestLargeCallsAboutKindsAreDecodedOneAtATime(t *testing.T) {
 	close(end)
 	done.Wait()
 }
+
+// A conversion costs about as much for a small object as for one of leastObject, and small calls wait for nothing else.
+func TestTheObjectsThatAMemberHasConvertedArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := NewWithT(t), newTurns()
+		converted := 0
+		for turns.converts("greedy", 50, false) == nil {
+			converted++
+		}
+		g.Expect(converted).To(BeNumerically("~", (largeBurst+maxDebt)/leastObject, 1))
+		g.Expect(turns.converts("greedy", 50, false)).To(MatchError(ContainSubstring("converts 12288 at once, and then 1024 a second")))
+		g.Expect(turns.converts("modest", 50, false)).To(Succeed())
+		g.Expect(turns.due(t.Context(), "greedy")).NotTo(Succeed(), "it would take longer than callers wait")
+		g.Expect(turns.due(t.Context(), "modest")).To(Succeed())
+		time.Sleep(time.Second * maxDebt / largeRate)
+		g.Expect(turns.due(t.Context(), "greedy")).To(Succeed())
+		g.Expect(turns.converts("greedy", 50, false)).To(Succeed())
+		for range 10_000 {
+			g.Expect(turns.converts("large", leastObject, true)).To(Succeed(), "what its call was paced for is not paced again")
+		}
+	})
+}

@@ -25,6 +25,8 @@ const (
 	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
 	// caches are as old as that.
 	maxRetryAfter = 5
+	// leastPage is what a page costs at least, in bytes: a request and its answer take about as long as decoding that many.
+	leastPage = 16 << 10
 )
 
 var (
@@ -43,11 +45,18 @@ type Intake struct {
 	objects int   // of one answer
 	Decodes Decodes
 	Pace    Pace
+	paced   bool // each answer counts, also small ones
 }
 
 // Of is the same for answers of so many objects and bytes.
 func (i Intake) Of(objects int, bytes int64) Intake {
 	i.objects, i.answer = objects, bytes
+	return i
+}
+
+// Paced is the same for lists whose pages nobody else paces: a member may make each of them as small, and as many, as it likes.
+func (i Intake) Paced() Intake {
+	i.paced = true
 	return i
 }
 
@@ -105,16 +114,17 @@ func encodingOf(resp *http.Response) (protobuf, ok bool) {
 	return protobuf, err == nil && (protobuf || media == "application/json")
 }
 
-// asText has an answer be text, which no client decodes. Of an error, nobody has a use for more than the beginning.
+// maxText is how many bytes of a text are read: of what is neither JSON nor protobuf, the hub wants the "ok" of a health check only, and
+// the beginning of an error. Nothing looks through a text, and clients decode it all the same who read raw answers.
+const maxText = 4 << 10
+
+// asText has an answer be text, which no client decodes, and its beginning only.
 func asText(resp *http.Response) {
 	resp.Header.Set("Content-Type", "text/plain")
-	if resp.StatusCode == http.StatusOK {
-		return
-	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(resp.Body, maxRefusal), resp.Body}
+	}{io.LimitReader(resp.Body, maxText), resp.Body}
 }
 
 // body is what clients read of an answer.
@@ -193,8 +203,8 @@ func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 		switch costs := max(len(text), taken/memoryPerByte); {
 		case len(text) > smallPart:
 			i.Pace.charge(costs)
-		case costs > smallPart: // what is small in every respect waits for nobody
-			err = cmp.Or(err, i.Pace.take(ctx, min(costs, paceBurst)))
+		case costs > smallPart || i.paced: // what else is small in every respect waits for nobody
+			err = cmp.Or(err, i.Pace.take(ctx, min(max(costs, leastPage), paceBurst)))
 		}
 		return text, err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/paging"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
@@ -24,8 +25,7 @@ const (
 	signStale   = 30 * time.Second // how long it counts while it cannot be read again
 	signRefused = 5 * time.Minute  // how long what may not be read, or does not exist, is left alone
 	signTimeout = 2 * time.Second  // for one reading, of all its pages
-	signPage    = 500              // objects
-	signPages   = 10               // of one reading
+	signPages   = 10               // of one reading, with up to 500 objects each
 )
 
 // Reasons of Events on pods.
@@ -126,7 +126,7 @@ func (s *Autoscalers) events(ctx context.Context, namespace, reason string) sign
 				e := &list.Items[i]
 				into.events[e.InvolvedObject.UID] = when.Later(into.events[e.InvolvedObject.UID], timeOf(e))
 			}
-		}, client.InNamespace(namespace), client.MatchingFields{"reason": reason})
+		}, func() { clear(into.events) }, client.InNamespace(namespace), client.MatchingFields{"reason": reason})
 	})
 }
 
@@ -142,22 +142,14 @@ func timeOf(e *corev1.Event) time.Time {
 	return at
 }
 
-// pages lists page by page, at most so many.
-func (s *Autoscalers) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
-	for range signPages {
-		page := append(slices.Clone(options), client.Limit(signPage), client.Continue(list.GetContinue()))
-		if err := meta.SetList(list, nil); err != nil { // decoding keeps what the answer leaves out
-			return err
-		}
-		if err := s.live().List(ctx, list, page...); err != nil {
-			return err
-		}
+// pages lists page by page, at most so many. restart forgets what each took, for the list begins again.
+func (s *Autoscalers) pages(ctx context.Context, list client.ObjectList, each, restart func(), options ...client.ListOption) error {
+	left := signPages
+	return paging.Pages(ctx, s.live(), list, func() (more bool) {
 		each()
-		if list.GetContinue() == "" {
-			return nil
-		}
-	}
-	return nil
+		left--
+		return left > 0
+	}, restart, options...)
 }
 
 // read returns what is known about one thing, and reads it if that is not fresh. What cannot be read says nothing.

@@ -37,7 +37,7 @@ func (s *Autoscalers) nodeClaims(ctx context.Context) signsRead {
 					into.claims = append(into.claims, claim)
 				}
 			}
-		})
+		}, func() { into.claims = nil })
 	})
 }
 

@@ -26,7 +26,7 @@ func (s *Autoscalers) PoolValues(ctx context.Context) ([]PoolValue, error) {
 		for i := range list.Items {
 			values = append(values, poolValuesOf(&list.Items[i])...)
 		}
-	})
+	}, func() { values = nil })
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,7 @@ func TestTheRefusalsOfAMemberAreSentOneAfterTheOtherOnceTheyAreMany(t *testing.T
 		r := NewRefusals()
 		took := func(ctx context.Context, of string) time.Duration {
 			started := time.Now()
-			r.Wait(ctx, of)
+			r.Wait(new(http.Request).WithContext(ctx), of)
 			return time.Since(started)
 		}
 		const apart = time.Second / refusalRate
@@ -46,6 +47,35 @@ func TestTheRefusalsOfAMemberAreSentOneAfterTheOtherOnceTheyAreMany(t *testing.T
 			g.Expect(took(gone, "bad")).To(BeZero())
 		}
 		g.Expect(took(gone, "bad")).To(BeZero(), "who called is gone")
+	})
+}
+
+// closable is a body that knows whether it was closed.
+type closable struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closable) Close() error {
+	c.closed = true
+	return nil
+}
+
+// Over HTTP/2 the server keeps what came of a body until somebody reads it, for each call that waits.
+func TestWhileARefusalWaitsNothingOfItsCallIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := NewWithT(t), NewRefusals()
+		refuse := func(version int) bool {
+			body := &closable{Reader: http.NoBody}
+			call := &http.Request{ProtoMajor: version, Body: body}
+			r.Wait(call.WithContext(t.Context()), "bad")
+			return body.closed
+		}
+		for range RefusalBurst {
+			g.Expect(refuse(2)).To(BeFalse(), "it is sent at once, and the caller gets to read it")
+		}
+		g.Expect(refuse(2)).To(BeTrue())
+		g.Expect(refuse(1)).To(BeFalse(), "that would read it")
 	})
 }
 

@@ -1,8 +1,8 @@
 package calls
 
 import (
-	"context"
 	"hash/maphash"
+	"net/http"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -38,23 +38,33 @@ func NewRefusals() *Refusals {
 	return r
 }
 
-// Wait returns when the refusal of a call may be sent, or when ctx ends. Of is the member that the call names, whose token may be
-// wrong: members that nobody registered share the paces of those that exist, and delay nothing but refusals.
-func (r *Refusals) Wait(ctx context.Context, of string) {
+// Wait returns when the refusal of a call may be sent, or when its context ends. Of is the member that the call names, whose token may
+// be wrong: members that nobody registered share the paces of those that exist, and delay nothing but refusals. While a refusal waits,
+// the server keeps nothing of a body that has not been read: over HTTP/2 that would be as much as a connection may have, for each.
+func (r *Refusals) Wait(call *http.Request, of string) {
 	if r == nil {
 		return
 	}
+	delay := r.delay(of)
+	if delay == 0 {
+		return
+	}
+	if call.ProtoMajor == 2 { // one of HTTP/1 stays in the kernel, and closing it would read it
+		_ = call.Body.Close()
+	}
+	select {
+	case <-call.Context().Done():
+	case <-time.After(delay):
+	}
+}
+
+// delay is how much later the refusal of a call is sent.
+func (r *Refusals) delay(of string) time.Duration {
 	now, pace, delay := time.Now(), r.Pace(of), maxRefusalDelay
 	if pace.TokensAt(now) > -float64(maxRefusalDebt) { // more would still wait when their sender behaves well again
 		delay = min(delay, pace.ReserveN(now, 1).DelayFrom(now))
 	}
-	if delay == 0 {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(delay):
-	}
+	return delay
 }
 
 // Pace is that of the refusals of a member.
