@@ -8,16 +8,22 @@ import (
 // shownIdentity is what the server behind a registration has said that it is.
 type shownIdentity struct {
 	endpoint, uid string
+	late          bool // it did not say it at first
 	turned        bool // it has said something else before
 }
 
-// note takes down what the server at an endpoint says now.
+// note takes down what the server at an endpoint says now. One that does not say it, with a 403 for instance, has said nothing
+// else: what it said before counts.
 func (s *shownIdentity) note(endpoint, uid string) {
-	if s.endpoint != endpoint {
+	switch {
+	case s.endpoint != endpoint:
 		*s = shownIdentity{endpoint: endpoint, uid: uid}
+	case uid == "" || uid == s.uid:
+	case s.uid == "":
+		s.uid, s.late = uid, true
+	default:
+		s.uid, s.turned = uid, true
 	}
-	s.turned = s.turned || s.uid != uid
-	s.uid = uid
 }
 
 // settleIdentity claims the clusters that were found behind the credentials, and admits, refuses or restarts members by
@@ -76,14 +82,18 @@ func (a *actor) claims(want *desired) []claim {
 	return claims
 }
 
-// claim is what e represents. A cluster that does not show its UID is known by where it is.
+// claim is what e represents. A cluster that has not shown its UID is known by where it is.
 func (a *actor) claim(e *engagement, want *desired) claim {
 	c := claim{name: a.name, created: want.created, namespaces: e.vetted.Namespaces, lease: want.lease, witness: e.member.prober}
-	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.Endpoint()
-	if seen := e.member.report(); seen.identified {
+	seen := e.member.report()
+	uid := seen.identity.uid
+	if a.shown.endpoint == e.vetted.Endpoint() {
+		c.late, c.turned, uid = a.shown.late, a.shown.turned, a.shown.uid
+	}
+	if seen.identified {
 		c.ids = append(c.ids, e.vetted.Endpoint())
-		if seen.identity.uid != "" {
-			c.ids = append(c.ids, seen.identity.uid)
+		if uid != "" {
+			c.ids = append(c.ids, uid)
 		}
 	}
 	return c

@@ -9,9 +9,9 @@ import (
 
 // claims settles which registration a cluster, or a namespace of it, belongs to. The oldest Secret comes first, and of
 // Secrets of the same second the one whose name sorts first; each gets what it claims unless one before it got a part of
-// that. The order in which they were found does not matter. Those whose server has changed what it says it is come last: a
-// server may say anything, and must not push out another by saying that it is that one. Claims that can show whether they are
-// one cluster count as that only when it was shown (proofs.go).
+// that. The order in which they were found does not matter. Those whose server has changed what it says it is come last, and
+// before them those whose server did not say it at first: a server may say anything, and must not push out another by saying
+// that it is that one. Claims that can show whether they are one cluster count as that only when it was shown (proofs.go).
 type claims struct {
 	mu     sync.Mutex
 	byName map[string][]claim
@@ -25,6 +25,7 @@ type claim struct {
 	created    time.Time // of the Secret
 	ids        []string  // the server is first
 	namespaces []string  // sorted; nil: the whole cluster
+	late       bool      // the server did not say at first what cluster it is
 	turned     bool      // the server has said before that it is another cluster
 	lease      string    // the namespace of the Lease with which it can show what cluster it is; "": it cannot
 	witness    witness   // shows it
@@ -95,7 +96,8 @@ func (c *claims) rival(mine claim) (rival *claim, namespace string, is standing)
 		all = append(all, c.byName[name]...)
 	}
 	slices.SortStableFunc(all, func(a, b claim) int {
-		return cmp.Or(compareBool(a.turned, b.turned), compareBool(c.isSilent(a), c.isSilent(b)), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+		return cmp.Or(compareBool(a.turned, b.turned), compareBool(c.isSilent(a), c.isSilent(b)), compareBool(a.late, b.late),
+			a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	var settled []claim
 	for _, one := range all {
@@ -149,8 +151,8 @@ func (c claim) meets(other claim) bool {
 }
 
 func (c claim) equal(other claim) bool {
-	return c.name == other.name && c.turned == other.turned && c.lease == other.lease && c.created.Equal(other.created) && slices.Equal(c.ids, other.ids) &&
-		slices.Equal(c.namespaces, other.namespaces) && (c.namespaces == nil) == (other.namespaces == nil)
+	return c.name == other.name && c.late == other.late && c.turned == other.turned && c.lease == other.lease && c.created.Equal(other.created) &&
+		slices.Equal(c.ids, other.ids) && slices.Equal(c.namespaces, other.namespaces) && (c.namespaces == nil) == (other.namespaces == nil)
 }
 
 // compareBool sorts false before true.
@@ -174,6 +176,8 @@ func (c *claim) refusal(mine claim, namespace string, silent bool) *problem {
 			"it must be able to get and patch Lease "+mine.lease+"/"+IdentityLease)
 	case mine.turned && !c.turned:
 		p.message = "its API server now says that it is the cluster that another Secret registers, and said something else before"
+	case mine.late && !c.late:
+		p.message = "its API server now says that it is the cluster that another Secret registers, and did not say at first which one it is"
 	case namespace != "":
 		p = refused(ReasonOverlappingNamespaces, "namespace "+namespace+" of the same cluster is registered by an older Secret")
 	}

@@ -82,6 +82,43 @@ func TestWhoseServerSaysThatItIsAnotherClusterComesLast(t *testing.T) {
 	g.Expect(rivalOf(c, evil)).To(BeNil(), "nobody else has it")
 }
 
+func TestWhoseServerDidNotSayAtFirstWhatItIsComesBehindOthersAndMayShowIt(t *testing.T) {
+	g := NewWithT(t)
+	c := newClaims()
+	older, younger := claimWithLease("older", 1, "a:443"), claimWithLease("younger", 2, "b:443")
+	older.late = true
+	c.set("older", older)
+	c.set("younger", younger)
+	g.Expect(proven(c, "older", twoClusters)).To(HaveLen(1), "it has said nothing else before, so there is something to be shown")
+	g.Expect(rivalOf(c, older)).To(BeNil())
+	g.Expect(rivalOf(c, younger)).To(BeNil())
+
+	older.lease = ""
+	c.set("older", older)
+	g.Expect(rivalOf(c, younger)).To(BeNil(), "who was silent until another came does not push that out")
+	rival, namespace, _ := c.rival(older)
+	g.Expect(rival.refusal(older, namespace, false).message).To(ContainSubstring("did not say at first"))
+}
+
+func TestAServerThatDoesNotSayWhatItIsHasSaidNothingElse(t *testing.T) {
+	for want, said := range map[shownIdentity][]string{
+		{endpoint: "h", uid: "A"}:               {"A", "", "A", ""},
+		{endpoint: "h", uid: "A", late: true}:   {"", "A", "", "A"},
+		{endpoint: "h", uid: "B", turned: true}: {"A", "", "B"},
+		{endpoint: "h", uid: "A", turned: true}: {"A", "B", "A"},
+		{endpoint: "h"}:                         {"", ""},
+	} {
+		var shown shownIdentity
+		shown.note("elsewhere", "C")
+		for _, uid := range said {
+			shown.note("h", uid)
+		}
+		if shown != want {
+			t.Errorf("after %q: %+v, want %+v", said, shown, want)
+		}
+	}
+}
+
 func rivalOf(c *claims, mine claim) *claim {
 	rival, _, _ := c.rival(mine)
 	return rival

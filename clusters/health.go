@@ -114,7 +114,10 @@ func (h *health) failed(err error) {
 func (h *health) succeeded(id identity, latency time.Duration) {
 	h.mu.Lock()
 	known := h.seen.identity.uid
-	h.seen.stranger = known != "" && id.uid != "" && known != id.uid
+	if id.uid == "" {
+		id.uid = known // a server that refuses to say which cluster it is has said nothing else
+	}
+	h.seen.stranger = known != "" && known != id.uid
 	h.seen.failures, h.seen.probed, h.seen.lastProbe, h.seen.latency = 0, true, time.Now(), latency
 	h.seen.lastAnswer = h.seen.lastProbe
 	stranger := h.seen.stranger

@@ -3,14 +3,17 @@ package clusters
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -351,6 +354,46 @@ func TestAnOlderMemberThatTakesAnothersIdentityIsTheOneThatIsRefused(t *testing.
 	evil.fault("/readyz", 0)
 	g.Eventually(f.state("evil")).Should(Equal("Refused/" + ReasonDuplicateCluster))
 	g.Consistently(f.state("good"), "300ms").Should(Equal("Ready/Ready"))
+}
+
+// keepNonces has a server keep the nonces of proofs, as the Lease of a cluster does.
+func keepNonces(api *fakeAPI) {
+	var mu sync.Mutex
+	var lease metav1.PartialObjectMetadata
+	api.answer(identityPath("plimsoll-system"), func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPatch && json.NewDecoder(r.Body).Decode(&lease) != nil {
+			fail(w, http.StatusBadRequest)
+			return
+		}
+		write(w, lease)
+	})
+}
+
+func TestA403ForItsIdentityDoesNotCostAMemberItsPlace(t *testing.T) {
+	const system = "/api/v1/namespaces/kube-system"
+	f := newFleet(t, func(o *Options) { o.FailureThreshold = 1000 })
+	good, evil := newFakeAPI(t, "uid-good"), newFakeAPI(t, "uid-good")
+	showing := func(s *corev1.Secret) { s.Annotations[IdentityAnnotation] = "plimsoll-system" }
+	keepNonces(good)
+	keepNonces(evil)
+	f.secrets.put("good", good.kubeconfig(), showing)
+	f.secrets.put("evil", evil.kubeconfig(), showing)
+	f.awaitReady("good")
+	f.awaitReady("evil")
+	for _, status := range []int{http.StatusForbidden, 0} {
+		good.fault(system, status)
+		asked := good.count("GET " + system)
+		good.fault("/readyz", http.StatusInternalServerError) // after a failure it is asked for its identity again
+		probes := good.count("GET /readyz")
+		f.g.Eventually(func() int { return good.count("GET /readyz") }).Should(BeNumerically(">", probes+1))
+		good.fault("/readyz", 0)
+		f.g.Eventually(func() int { return good.count("GET " + system) }).Should(BeNumerically(">", asked))
+	}
+	for _, name := range []string{"good", "evil"} {
+		f.g.Consistently(f.state(name), "300ms").Should(Equal("Ready/Ready"))
+	}
 }
 
 // Who asks for a member that has no status is answered that nobody registered it.

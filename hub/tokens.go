@@ -51,7 +51,9 @@ type tokenKeeper struct {
 type memberToken struct {
 	version  string // of the registration Secret that it was read from
 	token    kubeconfig.Token
-	known    bool // it is one of a service account
+	known    bool             // it is one of a service account
+	what     string           // is other, for people; "": there is none
+	other    kubeconfig.Token // the first to expire of the credentials that the hub cannot renew
 	external bool
 	written  time.Time // when the newest token that this replica wrote expires
 	putBack  bool      // somebody wrote an older one over it
@@ -147,6 +149,7 @@ func (k *tokenKeeper) learn(member, version string, secret *corev1.Secret) *memb
 	before, was := known.putBack, known.token
 	known.version, known.external = version, secret.Annotations[kubeconfig.TokenRenewalAnnotation] == kubeconfig.RenewedElsewhere
 	known.token, known.known = kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
+	known.what, known.other, _ = kubeconfig.Unrenewable(secret.Data[clusters.KubeconfigKey])
 	if known.token != was {
 		known.problem, known.next = "", time.Time{} // they were about the one before
 	}
@@ -224,13 +227,21 @@ func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) 
 // conditionToken reports whether a member's token is about to expire.
 const conditionToken = "TokenExpiring"
 
-// condition shows the token of a member; false: there is nothing to be shown, as with a client certificate.
+// unrenewable reports whether what the hub cannot renew expires before the token of a service account, if there is one.
+func (t *memberToken) unrenewable() bool {
+	return t.what != "" && (!t.known || t.token.Life() <= 0 || t.other.Expires.Before(t.token.Expires))
+}
+
+// condition shows what expires first of a member's credentials; false: there is nothing to be shown, as with a static token.
 func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known := k.tokens[member]
-	if known == nil || !known.known {
+	switch {
+	case known == nil || known.what == "" && !known.known:
 		return metav1.Condition{}, false
+	case known.unrenewable():
+		return known.conditionOfOther(now), true
 	}
 	is := metav1.Condition{Type: conditionToken, Status: metav1.ConditionFalse, Reason: "Valid",
 		Message: "the token expires at " + known.token.Expires.UTC().Format(time.RFC3339) + "; the hub renews it before"}
@@ -254,4 +265,17 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 		is.Status = metav1.ConditionTrue
 	}
 	return is, true
+}
+
+// conditionOfOther shows a credential that the hub cannot renew.
+func (t *memberToken) conditionOfOther(now time.Time) metav1.Condition {
+	at := "the " + t.what + " expires at " + t.other.Expires.UTC().Format(time.RFC3339)
+	is := metav1.Condition{Type: conditionToken, Status: metav1.ConditionFalse, Reason: "NotRenewable", Message: at + "; the hub renews tokens of service accounts only"}
+	if t.external {
+		is.Reason, is.Message = "RenewedElsewhere", at+"; according to the registration, something else renews it"
+	}
+	if t.other.Spent(now) >= config.TokenAlarm {
+		is.Status = metav1.ConditionTrue
+	}
+	return is
 }

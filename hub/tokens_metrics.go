@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of the members' tokens. Those that do not expire have none.
+// Metrics of the members' tokens and client certificates, whichever of a member expires first. Those that do not expire have none.
 var (
 	tokenExpiryDesc = prometheus.NewDesc("plimsoll_member_token_expiry_seconds",
-		"Time until the token with which the hub reaches a member expires; negative once it has expired.", []string{"member"}, nil)
+		"Time until the token or client certificate with which the hub reaches a member expires; negative once it has expired.", []string{"member"}, nil)
 	tokenLifeDesc = prometheus.NewDesc("plimsoll_member_token_life_seconds",
-		"Lifetime of the token with which the hub reaches a member, from its issue to its expiry.", []string{"member"}, nil)
+		"Lifetime of the token or client certificate with which the hub reaches a member, from its issue to its expiry.", []string{"member"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -25,10 +25,14 @@ func (k *tokenKeeper) Collect(to chan<- prometheus.Metric) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for member, known := range k.tokens {
-		if !known.known || known.token.Life() <= 0 {
+		first := known.token
+		if known.unrenewable() {
+			first = known.other
+		}
+		if first.Life() <= 0 {
 			continue
 		}
-		to <- prometheus.MustNewConstMetric(tokenExpiryDesc, prometheus.GaugeValue, time.Until(known.token.Expires).Seconds(), member)
-		to <- prometheus.MustNewConstMetric(tokenLifeDesc, prometheus.GaugeValue, known.token.Life().Seconds(), member)
+		to <- prometheus.MustNewConstMetric(tokenExpiryDesc, prometheus.GaugeValue, time.Until(first.Expires).Seconds(), member)
+		to <- prometheus.MustNewConstMetric(tokenLifeDesc, prometheus.GaugeValue, first.Life().Seconds(), member)
 	}
 }

@@ -16,6 +16,7 @@ func TestATokenIsRenewedInTimeUnlessSomebodyElseDoes(t *testing.T) {
 	issued := time.Unix(1000, 0)
 	at := func(seconds int) time.Time { return issued.Add(time.Duration(seconds) * time.Second) }
 	token := kubeconfig.Token{Namespace: "n", Account: "a", Issued: issued, Expires: at(1000)}
+	later := kubeconfig.Token{Namespace: "n", Account: "a", Issued: issued, Expires: at(2000)}
 	forever := kubeconfig.Token{Namespace: "n", Account: "a", Issued: issued}
 	for name, c := range map[string]struct {
 		known   memberToken
@@ -35,7 +36,13 @@ func TestATokenIsRenewedInTimeUnlessSomebodyElseDoes(t *testing.T) {
 		"an older one came back":  {memberToken{known: true, token: token, putBack: true}, at(700), 66, false, "PutBack", metav1.ConditionTrue},
 		"renewal is switched off": {memberToken{known: true, token: token}, at(700), 0, false, "NotRenewed", metav1.ConditionFalse},
 		"it does not expire":      {memberToken{known: true, token: forever}, at(5000), 66, false, "NeverExpires", metav1.ConditionFalse},
-		"a client certificate":    {memberToken{}, at(0), 66, false, "", ""},
+		"a static token":          {memberToken{}, at(0), 66, false, "", ""},
+		"a client certificate":    {memberToken{what: "client certificate", other: token}, at(700), 66, false, "NotRenewable", metav1.ConditionFalse},
+		"a certificate, late":     {memberToken{what: "client certificate", other: token}, at(800), 66, false, "NotRenewable", metav1.ConditionTrue},
+		"one renewed elsewhere":   {memberToken{what: "client certificate", other: token, external: true}, at(700), 66, false, "RenewedElsewhere", metav1.ConditionFalse},
+		"beside an older token":   {memberToken{known: true, token: token, what: "client certificate", other: later}, at(700), 66, true, "Valid", metav1.ConditionFalse},
+		"beside a younger token":  {memberToken{known: true, token: later, what: "client certificate", other: token}, at(700), 66, false, "NotRenewable", metav1.ConditionFalse},
+		"beside one for ever":     {memberToken{known: true, token: forever, what: "client certificate", other: token}, at(700), 66, false, "NotRenewable", metav1.ConditionFalse},
 	} {
 		if due := c.known.due(c.now, c.renewAt); due != c.due {
 			t.Errorf("%s: due is %v", name, due)
@@ -53,7 +60,8 @@ func TestTheMetricsOfATokenSayForHowLongItLives(t *testing.T) {
 		keeper := &tokenKeeper{tokens: map[string]*memberToken{
 			"one":     {known: true, token: kubeconfig.Token{Issued: now.Add(-10 * time.Minute), Expires: now.Add(50 * time.Minute)}},
 			"expired": {known: true, token: kubeconfig.Token{Issued: now.Add(-2 * time.Hour), Expires: now.Add(-time.Hour)}},
-			"forever": {known: true, token: kubeconfig.Token{Issued: now}}, "by certificate": {},
+			"forever": {known: true, token: kubeconfig.Token{Issued: now}}, "static": {},
+			"by certificate": {what: "client certificate", other: kubeconfig.Token{Issued: now.Add(-time.Minute), Expires: now.Add(time.Minute)}},
 		}}
 		registry := prometheus.NewRegistry()
 		if err := registry.Register(keeper); err != nil {
@@ -71,6 +79,7 @@ func TestTheMetricsOfATokenSayForHowLongItLives(t *testing.T) {
 		}
 		want := map[string]float64{
 			"plimsoll_member_token_expiry_seconds one": 3000, "plimsoll_member_token_life_seconds one": 3600,
+			"plimsoll_member_token_expiry_seconds by certificate": 60, "plimsoll_member_token_life_seconds by certificate": 120,
 			"plimsoll_member_token_expiry_seconds expired": -3600, "plimsoll_member_token_life_seconds expired": 3600,
 		}
 		if diff := cmp.Diff(want, shown); diff != "" {

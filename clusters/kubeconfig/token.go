@@ -1,8 +1,10 @@
 package kubeconfig
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,21 +61,68 @@ func TokenOf(kubeconfig []byte) (Token, bool) {
 	return parseToken(user.Token)
 }
 
-func parseToken(text string) (Token, bool) {
+// Unrenewable returns what expires first of the credentials in the current context of a kubeconfig that are no token of a service
+// account, with what it is for people, and when it was issued and ends; false: nothing of that kind expires. Files are not read.
+func Unrenewable(kubeconfig []byte) (what string, first Token, ok bool) {
+	_, user, err := currentContext(kubeconfig)
+	if err != nil {
+		return "", Token{}, false
+	}
+	if _, renewable := parseToken(user.Token); !renewable {
+		if claims, is := parseClaims(user.Token); is && claims.Expires > 0 {
+			what, first = "token", claims.life()
+		}
+	}
+	for rest := user.ClientCertificateData; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return what, first, what != ""
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (what == "" || certificate.NotAfter.Before(first.Expires)) {
+			what, first = "client certificate", Token{Issued: certificate.NotBefore, Expires: certificate.NotAfter}
+		}
+	}
+}
+
+// claims are those of a JSON Web Token that matter here. Dates are in seconds since 1970, and may have fractions.
+type claims struct {
+	Subject string  `json:"sub"`
+	Issued  float64 `json:"iat"`
+	Expires float64 `json:"exp"`
+}
+
+// assumedLife is that of a token that does not say when it was issued.
+const assumedLife = 24 * time.Hour
+
+// life is when the token was issued and ends.
+func (c claims) life() Token {
+	token := Token{Issued: moment(c.Issued), Expires: moment(c.Expires)}
+	if c.Issued == 0 {
+		token.Issued = token.Expires.Add(-assumedLife)
+	}
+	return token
+}
+
+// moment is a date in a token; what is further away than any date that a calendar has is cut off.
+func moment(seconds float64) time.Time {
+	const most = 200_000_000_000
+	return time.Unix(int64(max(-most, min(seconds, most))), 0)
+}
+
+func parseClaims(text string) (is claims, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(text) > maxTokenBytes || len(parts) != 3 {
-		return Token{}, false
+		return claims{}, false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return Token{}, false
-	}
-	var claims struct {
-		Subject string `json:"sub"`
-		Issued  int64  `json:"iat"`
-		Expires int64  `json:"exp"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
+	ok = err == nil && json.Unmarshal(payload, &is) == nil
+	return is, ok
+}
+
+func parseToken(text string) (Token, bool) {
+	claims, ok := parseClaims(text)
+	if !ok {
 		return Token{}, false
 	}
 	name, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")
@@ -81,9 +130,9 @@ func parseToken(text string) (Token, bool) {
 	if !ok || !both {
 		return Token{}, false
 	}
-	token := Token{Namespace: namespace, Account: account, Issued: time.Unix(claims.Issued, 0)}
+	token := Token{Namespace: namespace, Account: account, Issued: moment(claims.Issued)}
 	if claims.Expires > 0 {
-		token.Expires = time.Unix(claims.Expires, 0)
+		token.Expires = moment(claims.Expires)
 	}
 	return token, true
 }

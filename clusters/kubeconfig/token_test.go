@@ -1,8 +1,14 @@
 package kubeconfig
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +45,52 @@ func TestATokenSaysWhoseItIsAndWhenItEnds(t *testing.T) {
 	}
 	if forever, ok := TokenOf(kubeconfigWith(tokenOf("system:serviceaccount:a:b", 1, 0))); !ok || forever.Life() != 0 || forever.Spent(time.Now()) != 0 {
 		t.Errorf("one that does not expire: %+v, %v", forever, ok)
+	}
+}
+
+// kubeconfigOf is one whose user has a token and client certificates, which end at these times.
+func kubeconfigOf(t *testing.T, token string, ends ...int64) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chain []byte
+	for _, end := range ends {
+		certificate := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(1000, 0), NotAfter: time.Unix(end, 0)}
+		der, err := x509.CreateCertificate(rand.Reader, certificate, certificate, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	user := `"token":"` + token + `","client-certificate-data":"` + base64.StdEncoding.EncodeToString(chain) + `"`
+	return []byte(strings.Replace(string(kubeconfigWith("")), `"token":""`, user, 1))
+}
+
+func TestWhatNobodyRenewsSaysWhenItEnds(t *testing.T) {
+	account := tokenOf("system:serviceaccount:a:b", 1000, 1600)
+	undated := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"admin","exp":100000.5}`)) + ".c2ln"
+	for name, c := range map[string]struct {
+		kubeconfig      []byte
+		what            string
+		issued, expires int64
+	}{
+		"another issuer's token":          {kubeconfigOf(t, tokenOf("admin", 1000, 1600)), "token", 1000, 1600},
+		"one that does not expire":        {kubeconfigOf(t, tokenOf("admin", 1000, 0)), "", 0, 0},
+		"one without a date of its issue": {kubeconfigOf(t, undated), "token", 100000 - 24*3600, 100000},
+		"a service account's":             {kubeconfigOf(t, account), "", 0, 0},
+		"a static one":                    {kubeconfigOf(t, "abc"), "", 0, 0},
+		"a client certificate":            {kubeconfigOf(t, "", 3000), "client certificate", 1000, 3000},
+		"a chain of them":                 {kubeconfigOf(t, account, 3000, 2000), "client certificate", 1000, 2000},
+		"a token that ends before it":     {kubeconfigOf(t, tokenOf("admin", 900, 1600), 3000), "token", 900, 1600},
+		"a token that ends after it":      {kubeconfigOf(t, tokenOf("admin", 900, 1600), 1500), "client certificate", 1000, 1500},
+		"what is no kubeconfig":           {[]byte("x"), "", 0, 0},
+	} {
+		what, first, ok := Unrenewable(c.kubeconfig)
+		if what != c.what || ok != (c.what != "") || ok && (first.Issued.Unix() != c.issued || first.Expires.Unix() != c.expires) {
+			t.Errorf("%s: %q, %+v, %v", name, what, first, ok)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -152,6 +153,9 @@ func (s *fleetService) WhatIfFleetPlacement(ctx context.Context, request *plimso
 	if err != nil {
 		return nil, err
 	}
+	if err := s.maySelect(ctx, p, request); err != nil {
+		return nil, err
+	}
 	answer, err := askPlanner(ctx, s, p, question[*plimsollv1.WhatIfFleetPlacementResponse]{
 		local: func() (*plimsollv1.WhatIfFleetPlacementResponse, error) {
 			found, ok := s.fleet.Suppose(p.Namespace, p.Name, placing.Hypothesis{Change: change, IgnoreWindow: request.GetIgnoreWindow()})
@@ -166,6 +170,22 @@ func (s *fleetService) WhatIfFleetPlacement(ctx context.Context, request *plimso
 		return nil, err
 	}
 	return answer, s.hideInSupposition(ctx, answer)
+}
+
+// maySelect refuses a policy that chooses members by their labels to callers who may not see all members: the totals, and what is
+// left for the members that they see, would show which labels the others have.
+func (s *fleetService) maySelect(ctx context.Context, p *fleetv1.FleetPlacement, request *plimsollv1.WhatIfFleetPlacementRequest) error {
+	domain := request.GetSpread().GetDomainLabel()
+	if len(request.GetTiers()) == 0 && len(request.GetPrices()) == 0 && (domain == "" || domain == p.Spec.Spread.DomainLabel) {
+		return nil
+	}
+	not, err := s.hiddenFrom(ctx, fleetPlacementMessage(p), nil)
+	if err != nil || len(not) == 0 {
+		return err
+	}
+	return apierror.WithReason(status.Newf(codes.PermissionDenied, "user %q may not use tiers, prices and spread.domain_label, which choose members by their labels: "+
+		"an RBAC rule of the hub cluster must grant %s on %s.%s in namespace %s of all members", identityOf(ctx).User, verbGet, resourceWorkloads, auth.Group, p.Namespace),
+		"ACCESS_DENIED", map[string]string{"verb": verbGet, "resource": resourceWorkloads, "namespace": p.Namespace}).Err()
 }
 
 // anotherPolicy is what a request changes of a spec.

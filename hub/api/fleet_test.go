@@ -460,3 +460,33 @@ func TestWhyAndWhatIfOfAFleetPlacement(t *testing.T) {
 		t.Errorf("HTTP %d: %s", response.StatusCode, body)
 	}
 }
+
+// What an answer adds up would tell whether a selector matches a member that the caller may not see.
+func TestWhoMayNotSeeAllMembersCannotFindOutTheirLabels(t *testing.T) {
+	r := shop(t)
+	p := r.place("shop", "search", 2, "prod", "secret")
+	p.Spec.Spread.DomainLabel = "region"
+	s := serve(t, r, nil)
+	s.give("tenant", auth.Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
+		auth.Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
+	for _, selector := range []string{"region=secret", "region=nowhere", ""} {
+		for what, request := range map[string]*plimsollv1.WhatIfFleetPlacementRequest{
+			"tiers":  {Tiers: []*plimsollv1.FleetTier{{Members: []*plimsollv1.FleetChoice{{Selector: selector}}}}},
+			"prices": {Prices: []*plimsollv1.FleetPrice{{Selector: selector, Spot: "1", OnDemand: "2"}}},
+			"spread": {Spread: &plimsollv1.FleetSpread{DomainLabel: "zone", MaxPercentPerDomain: 50}},
+		} {
+			request.Namespace, request.Name = "shop", "search"
+			_, err := s.fleet().WhatIfFleetPlacement(as(t, "tenant"), request)
+			if status.Code(err) != codes.PermissionDenied || apierror.ReasonOf(err) != "ACCESS_DENIED" || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s %q: %v", what, selector, err)
+			}
+			if _, err := s.fleet().WhatIfFleetPlacement(as(t, "admin"), request); err != nil {
+				t.Errorf("%s %q of one who sees all: %v", what, selector, err)
+			}
+		}
+	}
+	own := &plimsollv1.WhatIfFleetPlacementRequest{Namespace: "shop", Name: "search", Spread: &plimsollv1.FleetSpread{DomainLabel: "region", MaxPercentPerMember: 60}}
+	if _, err := s.fleet().WhatIfFleetPlacement(as(t, "tenant"), own); err != nil {
+		t.Errorf("the label of its own spec: %v", err)
+	}
+}

@@ -34,13 +34,16 @@ func (a Account) owner(r string) string {
 
 // Paths in an object.
 const (
-	podSpec = "object.spec.template.spec"
-	owners  = ".metadata.?ownerReferences.orValue([])"
+	podTemplate = "object.spec.template"
+	podSpec     = podTemplate + ".spec"
+	owners      = ".metadata.?ownerReferences.orValue([])"
+	finalizers  = ".metadata.?finalizers.orValue([])"
 )
 
 // parts lets the account write what an object of a module's kind controls that has the same name, and has it run nothing that
 // reaches a node or another account. Whether that object is there a policy cannot see: Kubernetes deletes the parts of one that is
-// not, because they have no other owner.
+// not, with the pods below them. So a part may have nothing by which it, or its pods, would stay: no other owner, no finalizer, and no
+// deletion that leaves what it controls.
 func parts(a Account, of *module.Resource) rule {
 	resources := make([]admissionregistrationv1.RuleWithOperations, 0, len(of.Parts))
 	for _, part := range of.Parts {
@@ -58,6 +61,10 @@ func parts(a Account, of *module.Resource) rule {
 				"may only write what a "+of.Kind+" of the same name controls"),
 			deny("object == null || object"+owners+".all(r, r.?controller.orValue(false) || (oldObject != null && r in oldObject"+owners+"))",
 				"may not add an owner that would keep what no "+of.Kind+" controls"),
+			deny("object == null || object"+finalizers+".all(f, oldObject != null && f in oldObject"+finalizers+")",
+				"may not add a finalizer that would keep what no "+of.Kind+" controls"),
+			deny(`request.operation != "DELETE" || (request.?options.?propagationPolicy.orValue("") != "Orphan" && !request.?options.?orphanDependents.orValue(false))`,
+				"may not delete parts of "+of.Title+" and leave what they control"),
 			deny("!(request.namespace in "+systemNamespaces()+") && request.namespace != "+quote(a.Namespace),
 				"may not write parts of "+of.Title+" in Kubernetes' own namespaces, nor in its own"),
 		},
@@ -86,8 +93,9 @@ func contents(of *module.Resource, part schema.GroupResource) []admissionregistr
 			account, runsAs = `orValue("") == object.metadata.name`, "the "+of.Kind+"'s own account"
 		}
 		all := []admissionregistrationv1.Validation{
-			about(harmless(podSpec)+" && !has("+podSpec+".volumes)", "may only create Deployments that reach nothing of their node"),
+			about(harmless(podTemplate)+" && !has("+podSpec+".volumes)", "may only create Deployments that reach nothing of their node"),
 			about("!has("+podSpec+".priorityClassName)", "may not have the pods of Deployments preempt others"),
+			about("size("+podTemplate+".?metadata.?finalizers.orValue([])) == 0", "may not keep the pods of Deployments by finalizers"),
 			about(podSpec+".?serviceAccountName."+account, "may only have pods run as "+runsAs),
 		}
 		if of.Label != "" {

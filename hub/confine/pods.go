@@ -75,11 +75,12 @@ func pods(a Account) rule {
 			deny(updates(`variables.oldLabels[?"pod-template-hash"] == variables.labels[?"pod-template-hash"] || !(request.namespace in `+systemNamespaces()+")"),
 				"may not release pods of Kubernetes' own namespaces"),
 			deny(`request.operation == "UPDATE" || (`+a.probe()+")", "may only create and delete probes"),
-			deny(`request.operation != "CREATE" || (`+harmless("object.spec")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
+			deny(`request.operation != "CREATE" || (`+harmless("object")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
 				`object.spec.?automountServiceAccountToken == optional.of(false) && size(object.spec.containers) == 1 && `+
 				without("object.spec.containers[0]", "env", "envFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")+" && "+
 				`(!has(object.metadata.ownerReferences) || request.?dryRun.orValue(false)))`,
 				"may only create pods that run nothing but a pause container, without volumes, environment or token"),
+			deny(`request.operation != "CREATE" || size(object.metadata.?finalizers.orValue([])) == 0`, "may not keep the pods that it creates by finalizers"),
 			deny(`request.operation != "CREATE" || object.spec.?priorityClassName.orValue("") in `+list("", spot.ProbePriorityClass),
 				"may only create pods that preempt none"),
 		},
@@ -110,20 +111,6 @@ func (a Account) probe() string {
 		`variables.labels[?"app.kubernetes.io/name"] == optional.of(` + quote(spot.ProbePriorityClass) + `) && ` + a.has("variables.labels", "/slot")
 }
 
-// harmless is true for pods that reach nothing of their node. The baseline Pod Security Standard asks for the same.
-func harmless(spec string) string {
-	containers := func(field string) string {
-		context := "c.?securityContext"
-		return spec + ".?" + field + ".orValue([]).all(c, !" + context + ".?privileged.orValue(false) && " +
-			"size(" + context + ".?capabilities.?add.orValue([])) == 0 && " +
-			"c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
-	}
-	return strings.Join([]string{
-		"!" + spec + ".?hostNetwork.orValue(false)", "!" + spec + ".?hostPID.orValue(false)", "!" + spec + ".?hostIPC.orValue(false)",
-		"!has(" + spec + ".nodeName)", containers("containers"), containers("initContainers"),
-	}, " && ")
-}
-
 // evictions name the UID of the pod, and leave Kubernetes' own namespaces alone.
 func evictions() rule {
 	return rule{
@@ -137,13 +124,17 @@ func evictions() rule {
 	}
 }
 
-// events are its own.
+// events are its own, before and after. An Event has two names of who reports it, and a recorder of events.k8s.io leaves one of them out.
 func events() rule {
+	own := func(of string) string {
+		names := "[" + of + `.?source.?component.orValue(""), ` + of + `.?reportingComponent.orValue("")]`
+		return names + `.all(n, n == "" || n.startsWith("plimsoll")) && ` + names + `.exists(n, n != "")`
+	}
 	return rule{
 		suffix:    "events",
 		resources: []admissionregistrationv1.RuleWithOperations{on("", "CREATE UPDATE", "events")},
 		validations: []admissionregistrationv1.Validation{
-			deny(`(oldObject != null ? oldObject : object).?source.?component.orValue("").startsWith("plimsoll")`, "may only write its own Events"),
+			deny(own("object")+" && (oldObject == null || ("+own("oldObject")+"))", "may only write its own Events"),
 		},
 	}
 }

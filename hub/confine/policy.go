@@ -45,6 +45,8 @@ type Account struct {
 	Prefixes []string
 	// ProbeNamespace is where it creates probe pods; "": Namespace.
 	ProbeNamespace string
+	// Namespaces are those about which its webhooks may be called, for a member that is registered for them alone; empty: any.
+	Namespaces []string
 	// RegistrationNamespace is where the hub renews tokens when the member is the hub cluster itself; "": Namespace.
 	RegistrationNamespace string
 	// Resources are kinds of modules that are known here, with what their objects consist of.

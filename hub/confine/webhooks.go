@@ -66,7 +66,7 @@ func webhooks(a Account) rule {
 		asked += fmt.Sprintf(` || (r.apiGroups == [%q] && r.resources.all(x, x in [%q, %q]))`, kind.Group, kind.Resource, kind.Resource+"/scale")
 	}
 	each := func(expression string) string { return "object.?webhooks.orValue([]).all(w, " + expression + ")" }
-	return rule{
+	made := rule{
 		suffix: "webhooks",
 		resources: []admissionregistrationv1.RuleWithOperations{
 			on("admissionregistration.k8s.io", update, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
@@ -84,6 +84,12 @@ func webhooks(a Account) rule {
 			deny(sameOwners, "may not change owners or finalizers of its webhook configurations"),
 		},
 	}
+	if len(a.Namespaces) > 0 {
+		made.validations = append(made.validations, deny(each(`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "In" && `+
+			`e.key == "kubernetes.io/metadata.name" && e.?values.orValue([]).all(v, v in `+list(a.Namespaces...)+"))"),
+			"may only be asked about the namespaces "+strings.Join(a.Namespaces, ", ")))
+	}
+	return made
 }
 
 // definitions lets the account keep the schemas and the converters of its kinds current.

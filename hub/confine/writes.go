@@ -7,8 +7,8 @@ import (
 )
 
 // Unwritable says why the account may not be let write a resource as a whole, whatever its owner wants; empty: it may. These are
-// the resources for which a policy says in detail what may be written, and those by which an account could give itself, or a
-// pod, any right.
+// the resources of Kubernetes' own for which a policy says in detail what may be written, and those by which an account could give
+// itself, or a pod, any right. What resources of other groups give, their owner has to know.
 func Unwritable(r schema.GroupResource) string {
 	own := []string{"pods", "services", "serviceaccounts", "events", "deployments", "poddisruptionbudgets", "horizontalpodautoscalers", "leases"}
 	running := []string{"replicationcontrollers", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "podtemplates", "controllerrevisions"}

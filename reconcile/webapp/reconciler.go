@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -27,6 +28,12 @@ type Reconciler struct {
 	Placer module.Placements
 }
 
+// errAccountGoes is why nothing is applied for now. The end of the account wakes the WebApp, unless the hub does not cache it.
+var errAccountGoes = errors.New("its service account is being deleted: the hub creates it again when it is gone")
+
+// accountRetry is when it is looked for again.
+const accountRetry = 5 * time.Second
+
 var _ reconcile.Reconciler[*v1.WebApp] = (*Reconciler)(nil)
 
 // Reconcile brings one WebApp a step further. There is no finalizer: what a WebApp consists of is in its namespace and has
@@ -38,6 +45,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 		return reconcile.Done(), nil
 	}
 	deployment, err := r.apply(ctx, req)
+	if errors.Is(err, errAccountGoes) {
+		req.Conditions.False(v1.ConditionCreated, v1.ReasonCreating, "%s", err)
+		req.Conditions.False(reconcile.ConditionReady, v1.ReasonCreating, "%s", err)
+		return reconcile.RequeueAfter(accountRetry, err.Error()), nil
+	}
 	if err != nil {
 		req.Conditions.False(v1.ConditionCreated, v1.ReasonCreating, "not all of its objects exist; Ready says why")
 		return reconcile.Done(), err
@@ -61,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 
 // apply makes everything that the WebApp consists of, and takes away what it no longer does. What can be made is made, also
 // when something else cannot: the error then names everything that failed for good. Only without the account nothing is, and
-// what ran as another's account of that name is stopped.
+// what ran as another's account of that name is stopped. While our own is being deleted, what runs as it goes on.
 func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp]) (*appsv1.Deployment, error) {
 	deployed, err := exists(ctx, req.Client, req.Object)
 	if err != nil {
@@ -73,14 +85,21 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 			return nil, err
 		}
 	}
-	switch _, err := req.Apply(ctx, desired.Account); { // whatever else there is: no pod runs as an account that is not ours
-	case errors.Is(err, reconcile.ErrForeign):
+	applied, err := req.Apply(ctx, desired.Account) // whatever else there is: no pod runs as an account that is not ours
+	foreign := errors.Is(err, reconcile.ErrForeign)
+	if foreign || applied == reconcile.AppliedLater && !metav1.IsControlledBy(desired.Account, req.Object) {
 		if _, failed := req.Delete(ctx, desired.Deployment); failed != nil {
 			return nil, errors.Join(err, failed)
 		}
+		count(&req.Object.Status, req.Object, &appsv1.Deployment{})
+	}
+	switch {
+	case foreign:
 		return nil, fmt.Errorf("%w; there is no Deployment, because its pods would run as that account", err)
 	case err != nil:
 		return nil, err
+	case applied == reconcile.AppliedLater:
+		return nil, errAccountGoes
 	}
 	first, last := desired.Steps()
 	var refused []error

@@ -50,6 +50,14 @@ func TestReconcile(t *testing.T) {
 	anothers := &appsv1.Deployment{ObjectMeta: powerful.ObjectMeta}
 	running := anothers.DeepCopy()
 	running.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(shop(), v1.GroupVersion.WithKind("WebApp"))}
+	goes := func(account *corev1.ServiceAccount, owners ...metav1.OwnerReference) *corev1.ServiceAccount {
+		account = account.DeepCopy()
+		account.DeletionTimestamp, account.Finalizers, account.OwnerReferences = new(metav1.Now()), []string{"example.com/held"}, owners
+		return account
+	}
+	owner, earlier := running.OwnerReferences[0], running.OwnerReferences[0]
+	earlier.UID = "an-earlier-uid"
+	had := shop(func(app *v1.WebApp) { app.Status.ReadyReplicas = 2 })
 	going := shop(func(app *v1.WebApp) {
 		app.Finalizers = []string{"foregroundDeletion"}
 		app.DeletionTimestamp = new(metav1.Now())
@@ -80,10 +88,30 @@ func TestReconcile(t *testing.T) {
 			Err: "apply v1 ServiceAccount eu/shop: it exists and has no controller, so the hub does not change it", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
 		}},
-		reconciletest.Case{Name: "what ran as another's account is stopped", Given: []client.Object{shop(), powerful, running}, Want: reconciletest.Want{
+		reconciletest.Case{Name: "what ran as another's account is stopped", Given: []client.Object{had, powerful, running}, Want: reconciletest.Want{
+			Check: func(t testing.TB, c client.Client) {
+				app := &v1.WebApp{}
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(had), app); err != nil || app.Status.ReadyReplicas != 0 {
+					t.Errorf("%d replicas are ready, without a Deployment; %v", app.Status.ReadyReplicas, err)
+				}
+			},
 			Err: "so the hub does not change it; there is no Deployment, because its pods would run as that account", Outcome: reconcile.OutcomeTerminal,
 			Writes:     []string{"delete apps/v1 Deployment eu/shop", status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
+		}},
+		reconciletest.Case{Name: "another's account is that also when a finalizer holds it", Given: []client.Object{shop(), goes(powerful), running}, Want: reconciletest.Want{
+			Err: "because its pods would run as that account", Outcome: reconcile.OutcomeTerminal, Writes: []string{"delete apps/v1 Deployment eu/shop", status},
+			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
+		}},
+		reconciletest.Case{Name: "nothing starts as an account that goes", Given: []client.Object{shop(), goes(powerful, owner)}, Want: reconciletest.Want{
+			Result: `RequeueAfter 5s "` + errAccountGoes.Error() + `"`, Writes: []string{status},
+			Conditions: []metav1.Condition{condition("Ready", "False", v1.ReasonCreating, errAccountGoes.Error()), condition("Created", "False", v1.ReasonCreating, "")},
+		}},
+		reconciletest.Case{Name: "what runs as our account that goes stays", Given: []client.Object{shop(), goes(powerful, owner), running}, Want: reconciletest.Want{
+			Result: `RequeueAfter 5s "` + errAccountGoes.Error() + `"`, Writes: []string{status}, Objects: []client.Object{running},
+		}},
+		reconciletest.Case{Name: "what runs as the account of an earlier WebApp does not", Given: []client.Object{shop(), goes(powerful, earlier), running}, Want: reconciletest.Want{
+			Result: `RequeueAfter 5s "` + errAccountGoes.Error() + `"`, Writes: []string{"delete apps/v1 Deployment eu/shop", status}, Gone: []client.Object{running},
 		}},
 		reconciletest.Case{Name: "somebody else's Deployment is not", Given: []client.Object{shop(), powerful, anothers}, Want: reconciletest.Want{
 			Outcome: reconcile.OutcomeTerminal, Err: "because its pods would run as that account", Writes: []string{status},

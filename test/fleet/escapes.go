@@ -51,13 +51,18 @@ const (
 	secretName     = "unnamed"  // no WebApp names it
 	elsewhere      = "https://attacker.example/webhook/v1/members/x/y/pods"
 	escapeTargets  = "escape-targets"
+	abandoned      = "abandoned" // a WebApp that is not there, whose Deployment is
+	hubEvent       = "escaped"   // an Event of the hub
 )
 
-// PrepareEscapes makes what escapes are tried on: pods, a Secret, and another's webhook configuration. It may be called again.
+// PrepareEscapes makes what escapes are tried on: pods, a Secret, a WebApp's Deployment, an Event of the hub, and another's webhook
+// configuration. It may be called again.
 func (m *Member) PrepareEscapes(ctx context.Context) error {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	gated := pausePod(escapeTargets, gatedPod)
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+	part := foreignDeployment(escapeTargets, abandoned)
+	part.OwnerReferences, part.Finalizers = ofWebApp(abandoned).OwnerReferences, []string{"example.com/kept"} // from the garbage collector
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}},
 		// Pods need these; a member without controllers has none.
@@ -68,7 +73,8 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod), gated,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: secretName}, StringData: map[string]string{"password": "canary"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: foreignAccount}},
-		foreignDeployment(escapeTargets, foreignPod), foreignDeployment(metav1.NamespaceSystem, systemPod),
+		foreignDeployment(escapeTargets, foreignPod), foreignDeployment(metav1.NamespaceSystem, systemPod), part,
+		eventOf("plimsoll/escapes", hubEvent),
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "others"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "others.example.com", FailurePolicy: &ignore, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
@@ -133,6 +139,7 @@ func OwnWork() []Escape {
 	return []Escape{
 		{Name: "create a probe", try: creatingProbe(func(*corev1.Pod) {})},
 		{Name: "create the Deployment of a WebApp", try: creatingDeployment(escapeTargets, func(*appsv1.Deployment) {})},
+		{Name: "delete the Deployment of a WebApp", try: deletingDeployment(metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})},
 		{Name: "create the Service of a WebApp", try: creatingService(func(*corev1.Service) {})},
 		{Name: "create the PodDisruptionBudget of a WebApp", try: creatingBudget(func(*policyv1.PodDisruptionBudget) {})},
 		{Name: "create the HorizontalPodAutoscaler of a WebApp", try: creatingAutoscaler(func(*autoscalingv2.HorizontalPodAutoscaler) {})},
@@ -140,6 +147,8 @@ func OwnWork() []Escape {
 			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Create(ctx, &corev1.ServiceAccount{ObjectMeta: ofWebApp(workloadName)}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
+		{Name: "write an Event", try: creatingEvent(func(*corev1.Event) {})},
+		{Name: "count an Event again", try: changingEvent(`{"count":2}`)},
 	}
 }
 

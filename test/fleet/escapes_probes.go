@@ -44,6 +44,7 @@ func probeEscapes() []Escape {
 			second.Name = "second"
 			pod.Spec.Containers = append(pod.Spec.Containers, second)
 		})},
+		{Name: "keep a probe by a finalizer", try: creatingProbe(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stay"} })},
 		{Name: "create a probe on a node of its choice", try: creatingProbe(func(pod *corev1.Pod) { pod.Spec.NodeName = escapeTargets })},
 	}
 }

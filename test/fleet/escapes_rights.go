@@ -109,13 +109,13 @@ func leaseEscapes() []Escape {
 				metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
-		{Name: "write an Event in the name of another component", try: func(ctx context.Context, p *prisoner) error {
-			_, err := p.CoreV1().Events(escapeTargets).Create(ctx, &corev1.Event{
-				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, Type: corev1.EventTypeNormal, Reason: "Escaped", Source: corev1.EventSource{Component: "kubelet"},
-				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
-			}, metav1.CreateOptions{DryRun: dry})
-			return err
-		}},
+		{Name: "write an Event in the name of another component", try: creatingEvent(func(e *corev1.Event) {
+			e.Source.Component, e.ReportingController = "kubelet", "kubelet"
+		})},
+		{Name: "write an Event that another controller reports", try: creatingEvent(func(e *corev1.Event) { e.ReportingController = "kubelet" })},
+		{Name: "write an Event of nobody", try: creatingEvent(func(e *corev1.Event) { e.Source.Component, e.ReportingController = "", "" })},
+		{Name: "give an Event of its own to another component", try: changingEvent(`{"source":{"component":"kubelet"},"reason":"Evicted"}`)},
+		{Name: "have another controller report an Event of its own", try: changingEvent(`{"reportingComponent":"kubelet"}`)},
 		{Name: "write an Event by the other group of Events", try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.EventsV1().Events(escapeTargets).Create(ctx, &eventsv1.Event{
 				ObjectMeta: metav1.ObjectMeta{Name: "escaped"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: "Escaped", Action: "Escaped",
@@ -124,6 +124,34 @@ func leaseEscapes() []Escape {
 			}, metav1.CreateOptions{DryRun: dry})
 			return err
 		}},
+	}
+}
+
+// eventOf is an Event of a component.
+func eventOf(component, name string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: name}, Type: corev1.EventTypeNormal, Reason: "Escaped", Count: 1,
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: escapeTargets, Name: foreignPod},
+	}
+}
+
+// creatingEvent creates an Event as the hub does, with a change.
+func creatingEvent(change func(*corev1.Event)) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		e := eventOf("plimsoll/escapes", "another")
+		change(e)
+		_, err := p.CoreV1().Events(escapeTargets).Create(ctx, e, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+}
+
+// changingEvent changes an Event of the hub.
+func changingEvent(merge string) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		kind, data, options := patch(merge)
+		_, err := p.CoreV1().Events(escapeTargets).Patch(ctx, hubEvent, kind, data, options)
+		return err
 	}
 }
 

@@ -24,7 +24,7 @@ func workloadEscapes() []Escape {
 			return err
 		}
 	}
-	return []Escape{
+	return append(baselineEscapes(), []Escape{
 		{Name: "change a Deployment that is no WebApp's", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"attacker:1"}]}}}}`)
 			_, err := p.AppsV1().Deployments(escapeTargets).Patch(ctx, foreignPod, kind, data, options)
@@ -47,6 +47,22 @@ func workloadEscapes() []Escape {
 		})},
 		{Name: "keep a WebApp's Deployment by a second owner", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
 			d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: foreignAccount, UID: "of-nobody"})
+		})},
+		{Name: "keep a WebApp's Deployment by a finalizer", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/stay"} })},
+		{Name: "keep the pods of a WebApp's Deployment by a finalizer", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.Spec.Template.Finalizers = []string{"example.com/stay"}
+		})},
+		{Name: "keep a WebApp's service account by a finalizer", try: func(ctx context.Context, p *prisoner) error {
+			kept := &corev1.ServiceAccount{ObjectMeta: ofWebApp(workloadName)}
+			kept.Finalizers = []string{"example.com/stay"}
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Create(ctx, kept, metav1.CreateOptions{DryRun: dry})
+			return err
+		}},
+		{Name: "keep the pods of a WebApp's Deployment that goes", try: deletingDeployment(metav1.DeleteOptions{
+			PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan),
+		})},
+		{Name: "keep the pods of a WebApp's Deployment that goes, by the older option", try: deletingDeployment(metav1.DeleteOptions{
+			OrphanDependents: ptr.To(true), //nolint:staticcheck // API servers still obey it
 		})},
 		{Name: "run a WebApp's Deployment that preempts other pods", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.PriorityClassName = preempting
@@ -81,6 +97,53 @@ func workloadEscapes() []Escape {
 			_, err := p.CoreV1().Services(metav1.NamespaceDefault).Patch(ctx, "kubernetes", kind, data, options)
 			return err
 		}},
+	}...)
+}
+
+// baselineEscapes run pods that the baseline Pod Security Standard does not allow, where nothing else enforces it.
+func baselineEscapes() []Escape {
+	running := func(change func(*corev1.PodTemplateSpec)) func(context.Context, *prisoner) error {
+		return creatingDeployment(escapeTargets, func(d *appsv1.Deployment) { change(&d.Spec.Template) })
+	}
+	inContainer := func(change func(*corev1.Container)) func(context.Context, *prisoner) error {
+		return running(func(template *corev1.PodTemplateSpec) { change(&template.Spec.Containers[0]) })
+	}
+	inPod := func(security *corev1.PodSecurityContext) func(context.Context, *prisoner) error {
+		return running(func(template *corev1.PodTemplateSpec) { template.Spec.SecurityContext = security })
+	}
+	metadataService := &corev1.HTTPGetAction{Host: "169.254.169.254", Port: intstr.FromInt32(80)}
+	return []Escape{
+		{Name: "run a WebApp's Deployment that sees all of /proc", try: running(func(template *corev1.PodTemplateSpec) {
+			template.Spec.HostUsers = ptr.To(false) // without which no API server takes it
+			template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{ProcMount: ptr.To(corev1.UnmaskedProcMount)}
+		})},
+		{Name: "run a WebApp's Deployment without seccomp", try: inPod(&corev1.PodSecurityContext{
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
+		})},
+		{Name: "run a container of a WebApp's Deployment without seccomp", try: inContainer(func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}
+		})},
+		{Name: "run a WebApp's Deployment without AppArmor", try: inPod(&corev1.PodSecurityContext{
+			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined},
+		})},
+		{Name: "run a WebApp's Deployment without AppArmor, by an annotation", try: running(func(template *corev1.PodTemplateSpec) {
+			template.Annotations = map[string]string{corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "main": corev1.DeprecatedAppArmorBetaProfileNameUnconfined}
+		})},
+		{Name: "run a WebApp's Deployment as another type of SELinux", try: inPod(&corev1.PodSecurityContext{
+			SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"},
+		})},
+		{Name: "run a WebApp's Deployment as another role of SELinux", try: inPod(&corev1.PodSecurityContext{
+			SELinuxOptions: &corev1.SELinuxOptions{Role: "sysadm_r"},
+		})},
+		{Name: "run a WebApp's Deployment with other sysctls", try: inPod(&corev1.PodSecurityContext{
+			Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "65536"}},
+		})},
+		{Name: "have a node call another address by the check of a WebApp", try: inContainer(func(c *corev1.Container) {
+			c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: metadataService}}
+		})},
+		{Name: "have a node call another address by the hook of a WebApp", try: inContainer(func(c *corev1.Container) {
+			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{HTTPGet: metadataService}}
+		})},
 	}
 }
 
@@ -128,6 +191,14 @@ func ofWebApp(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{
 		APIVersion: "apps.plimsoll.dev/v1", Kind: "WebApp", Name: name, UID: "of-nobody", Controller: ptr.To(true),
 	}}}
+}
+
+// deletingDeployment deletes the Deployment of a WebApp that is there.
+func deletingDeployment(options metav1.DeleteOptions) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		options.DryRun = dry
+		return p.AppsV1().Deployments(escapeTargets).Delete(ctx, abandoned, options)
+	}
 }
 
 // creatingDeployment creates the Deployment of a WebApp, with a change.

@@ -150,6 +150,7 @@ func TestTenantsOfOneCluster(t *testing.T) {
 	s.Expect(shop.evictions()).To(BeEmpty())
 	s.keepsTo("team-a", "shop", "cart")
 	s.keepsTo("team-b", "pay")
+	s.keepsItsWebhookTo("team-a")
 
 	// A namespace has one tenant: the CLI says so before anything is made, and the hub where the Secret came another way.
 	taken := s.plimsoll(t, "register", "team-c", "--tenant-namespaces", "cart", "--context", "shared", "--hub-context", "hub")
@@ -179,6 +180,21 @@ func TestTenantsOfOneCluster(t *testing.T) {
 		ownIdentity("team-a"), ownIdentity("team-b")))
 	s.Eventually(func() bool { _, err := s.hub.Cluster(t.Context(), "team-c"); return err != nil }).Should(BeTrue())
 	s.Expect(s.state("team-a")()).To(ContainSubstring("everything needed"))
+}
+
+// keepsItsWebhookTo expects that whoever has the token of a tenant cannot have the hub called about pods of other namespaces.
+func (s *tenants) keepsItsWebhookTo(tenant string) {
+	s.t.Helper()
+	asHub, err := client.New(s.asHub(s.t, tenant), client.Options{})
+	s.Expect(err).NotTo(HaveOccurred())
+	var configuration admissionregistrationv1.MutatingWebhookConfiguration
+	s.Expect(asHub.Get(s.t.Context(), client.ObjectKey{Name: clusters.TenantName("plimsoll", tenant)}, &configuration)).To(Succeed())
+	s.Expect(asHub.Update(s.t.Context(), &configuration, client.DryRunAll)).To(Succeed(), "what the hub has written itself")
+	selector := configuration.Webhooks[0].NamespaceSelector
+	selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn
+	})
+	s.Expect(asHub.Update(s.t.Context(), &configuration, client.DryRunAll)).To(MatchError(ContainSubstring("may only be asked about the namespaces")))
 }
 
 // ownToken is the role by which the hub renews its own token.

@@ -166,20 +166,19 @@ func (a *Call) cached(ctx context.Context) (client.Object, error) {
 // ErrForeign is wrapped by errors that say that an object exists and is not ours.
 var ErrForeign = errors.New("so the hub does not change it")
 
-// belongs reports what may be done about an object that exists: an error says that it is not ours; goes, that it is about to
-// be deleted, also with an earlier owner of the same name.
+// belongs reports what may be done about an object that exists: an error says that it is not ours, also when it is about to be
+// deleted, because a finalizer may keep it for as long as somebody likes; goes, that it is about to be deleted, also with an
+// earlier owner of the same name.
 func (a *Call) belongs(have client.Object) (goes bool, err error) {
-	if have.GetDeletionTimestamp() != nil {
-		return true, nil
-	}
+	goes = have.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOfNoCopy(have)
 	switch {
 	case a.Unowned || (controller == nil && a.Adopt):
-		return false, nil
+		return goes, nil
 	case controller == nil:
 		return false, retry.Terminal(fmt.Errorf("it exists and has no controller, %w", ErrForeign))
 	case controller.UID == a.Owner.GetUID():
-		return false, nil
+		return goes, nil
 	}
 	if name, ok := object.ControllerOf(have, a.Kind.GroupKind()); ok && name == a.Owner.GetName() {
 		return true, nil

@@ -43,7 +43,7 @@ func (a *Call) create(ctx context.Context, hash string) (Outcome, error) {
 	if goes, err := a.belongs(live); err != nil {
 		return "", err
 	} else if goes {
-		return Terminating, nil
+		return Terminating, a.show(live)
 	}
 	return a.change(ctx, live, hash) // it is ours, and the cache does not show it yet
 }

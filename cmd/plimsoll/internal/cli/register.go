@@ -243,6 +243,9 @@ func registered(env Environment, name string, outcome enroll.Outcome) {
 	if !outcome.Expires.IsZero() {
 		fmt.Fprintf(env.Err, "note: the hub's token expires at %s; the hub renews it before that\n", outcome.Expires.UTC().Format(time.RFC3339))
 	}
+	for _, warning := range outcome.Warnings {
+		fmt.Fprintln(env.Err, "warning: "+warning)
+	}
 	if outcome.Loopback {
 		fmt.Fprintln(env.Err, "note: the member's server is a loopback address: set --server if the hub runs on another machine")
 	}

@@ -120,6 +120,8 @@ func reportMany(to io.Writer, all []*candidate) error {
 		case one.late != nil:
 			late++
 			result, note = "not ready", strings.ReplaceAll(one.late.Error(), "\n", "; ")
+		case len(one.outcome.Warnings) > 0:
+			note = "warning: " + strings.Join(one.outcome.Warnings, "; ")
 		case one.outcome.Loopback:
 			note = "its server is a loopback address: set --server if the hub runs on another machine"
 		case !one.outcome.Expires.IsZero():

@@ -3,6 +3,7 @@ package enroll
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,6 +45,9 @@ func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change
 	}
 	if before != nil && !ours(before) && o.body.GetLabels()[MemberLabel] == "" {
 		change.Action, change.Note = Kept, kept(before)
+		if c.outdated(ctx, o, before) {
+			change.Note = outdated
+		}
 		return change, nil
 	}
 	after, err := c.client(o).Apply(ctx, o.body.GetName(), o.body, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun})
@@ -63,6 +67,16 @@ func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change
 		change.Version = after.GetResourceVersion()
 	}
 	return change, nil
+}
+
+// outdated reports whether a policy, or its binding, that somebody else made differs from what would be applied.
+func (c *Cluster) outdated(ctx context.Context, o object, before *unstructured.Unstructured) bool {
+	if o.resource.Resource != policyResource && o.resource.Resource != policyBindingResource {
+		return false
+	}
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}}
+	after, err := c.client(o).Apply(ctx, o.body.GetName(), o.body, options)
+	return err == nil && !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"])
 }
 
 // remove deletes an object that this tool made.

@@ -25,7 +25,7 @@ func (r Registration) policies() (makers []func() (object, error)) {
 	own := r.names()
 	account := confine.Account{
 		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace,
-		Writes: r.written(), Kinds: r.kept(), TokenLife: r.TokenDuration,
+		Writes: r.written(), Kinds: r.kept(), TokenLife: r.TokenDuration, Namespaces: r.Namespaces,
 	}
 	for i := range r.Kinds {
 		account.Resources = append(account.Resources, r.Kinds[i].Resource)
@@ -75,6 +75,7 @@ func older(o object, err error) bool {
 const (
 	tooOld      = "the API server is older than Kubernetes 1.30 and has no ValidatingAdmissionPolicies: only RBAC restricts the hub"
 	asItIs      = "it exists already and is used as it is"
+	outdated    = asItIs + "; it differs from that of this version with these flags, which have no effect on it"
 	notEnforced = asItIs + "; its label pod-security.kubernetes.io/enforce is not " + confine.PodSecurityLevel
 )
 

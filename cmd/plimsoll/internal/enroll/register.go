@@ -94,6 +94,8 @@ type Outcome struct {
 	Loopback bool
 	// Version is the resourceVersion of the registration Secret.
 	Version string
+	// Warnings are about what others created in the member: tokens that do not expire, and policies that are not as was asked for.
+	Warnings []string
 }
 
 // Register makes a cluster a member. It checks everything that can be before it changes anything, and reports each object.
@@ -121,9 +123,14 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if err != nil {
 		return Outcome{}, err
 	}
+	var differ []string
 	for _, o := range objects {
-		if err := e.applied(e.member.apply(ctx, o)); err != nil {
+		change, err := e.member.apply(ctx, o)
+		if err := e.applied(change, err); err != nil {
 			return Outcome{}, err
+		}
+		if change.Note == outdated {
+			differ = append(differ, change.Object)
 		}
 	}
 	if err := e.retire(ctx); err != nil {
@@ -141,7 +148,12 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback(), Version: version}, e.revoke(ctx)
+	warnings, err := e.revoke(ctx)
+	if len(differ) > 0 {
+		warnings = append(warnings, "plimsoll did not create "+strings.Join(differ, ", ")+", which differ from those of this version with these flags: "+
+			"bring them up to date where they come from, or delete them and register again")
+	}
+	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback(), Version: version, Warnings: warnings}, err
 }
 
 // proven returns a token that the member takes: the one that the hub has, if it is as was asked for and young, else another.

@@ -2,9 +2,12 @@ package enroll
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -42,21 +45,53 @@ func (e *enrolment) present(ctx context.Context) (string, time.Time, bool) {
 	return config.BearerToken, is.Expires, true
 }
 
-// revoke deletes the Secret with a token that does not expire, once the hub has another.
-func (e *enrolment) revoke(ctx context.Context) error {
+// revoke deletes the Secret with a token that does not expire, once the hub has another, and returns warnings about those that stay.
+func (e *enrolment) revoke(ctx context.Context) (warnings []string, err error) {
 	if e.TokenDuration == 0 {
-		return nil
+		return nil, nil
 	}
 	secret, err := e.tokenSecret()()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	change, err := e.member.remove(ctx, secret)
-	if err != nil || change.Action == Absent {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	e.report(change)
-	return nil
+	if change.Action == Deleted {
+		e.report(change)
+	}
+	names, err := e.lasting(ctx)
+	switch {
+	case apierrors.IsForbidden(err) && change.Action == Kept:
+		names = []string{secret.body.GetName()}
+	case err != nil && !apierrors.IsForbidden(err):
+		return nil, err
+	}
+	for _, name := range names {
+		change := Change{Side: SideMember, Object: describe(secret.resource, e.MemberNamespace, name), Action: Kept, Note: neverExpires}
+		e.report(change)
+		warnings = append(warnings, fmt.Sprintf("the member still accepts the token in %s (%s): kubectl --context %s -n %s delete secret %s",
+			change.Object, change.Note, e.member.context, e.MemberNamespace, name))
+	}
+	return warnings, nil
+}
+
+// neverExpires is the note about a Secret with such a token.
+const neverExpires = "it holds a token of the hub's account that does not expire, and plimsoll did not create it"
+
+// lasting names the Secrets in the member with tokens of the hub's account that do not expire.
+func (e *enrolment) lasting(ctx context.Context) (names []string, err error) {
+	all, err := e.member.typed.CoreV1().Secrets(e.MemberNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+	if err != nil {
+		return nil, e.member.failed("list the Secrets with tokens in namespace/"+e.MemberNamespace, err)
+	}
+	for i := range all.Items {
+		if secret := &all.Items[i]; secret.DeletionTimestamp == nil && secret.Annotations[corev1.ServiceAccountNameKey] == e.names().account {
+			names = append(names, secret.Name)
+		}
+	}
+	return names, nil
 }
 
 // AudienceToken returns a short-lived token of a service account of the hub cluster, for the audience of the hub's API.
