@@ -27,7 +27,8 @@ type Rules struct {
 	AllowBasicAuth bool
 	// AllowedNetworks are the networks in which servers and proxies may be; it is checked when dialling, after names were
 	// resolved. Empty: anywhere but loopback, link-local (which holds the metadata services of clouds), multicast,
-	// broadcast and unspecified addresses.
+	// broadcast and unspecified addresses. Link-local addresses and metadata services are allowed only by a network that is
+	// link-local, or that is the one address: somebody who lists a large network does not mean them.
 	AllowedNetworks []netip.Prefix
 }
 
@@ -62,9 +63,12 @@ func (r Rules) checkAddr(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if len(r.AllowedNetworks) > 0 {
 		for _, network := range r.AllowedNetworks {
-			if network.Contains(ip) {
+			if network.Contains(ip) && (!mayBeMetadata(ip) || network.IsSingleIP() || network.Addr().IsLinkLocalUnicast()) {
 				return nil
 			}
+		}
+		if mayBeMetadata(ip) {
+			return &AddrError{ip, "link-local and metadata addresses are allowed only by a network of their own"}
 		}
 		return &AddrError{ip, "it is in none of the allowed networks"}
 	}
@@ -72,6 +76,11 @@ func (r Rules) checkAddr(ip netip.Addr) error {
 		return &AddrError{ip, kind + " addresses are not allowed, unless they are listed in the allowed networks"}
 	}
 	return nil
+}
+
+// mayBeMetadata reports whether an address, or the one in it, may be a metadata service.
+func mayBeMetadata(ip netip.Addr) bool {
+	return unroutable(ip) == linkLocal || unroutable(carried(ip)) == linkLocal
 }
 
 // carried is the IPv4 address in ip, or ip itself.
@@ -85,6 +94,9 @@ func carried(ip netip.Addr) netip.Addr {
 	return ip
 }
 
+// linkLocal is the kind of addresses among which metadata services are.
+const linkLocal = "link-local and metadata"
+
 // unroutable names the kind of address that never is a member's API server, or "".
 func unroutable(ip netip.Addr) string {
 	switch {
@@ -95,7 +107,7 @@ func unroutable(ip netip.Addr) string {
 	case ip.IsLoopback():
 		return "loopback"
 	case ip.IsLinkLocalUnicast(), slices.Contains(metadata, ip), localNAT64.Contains(ip):
-		return "link-local and metadata"
+		return linkLocal
 	case ip.IsMulticast():
 		return "multicast"
 	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

@@ -179,6 +179,19 @@ func TestListedNetworksAreTheOnlyOnesAllowed(t *testing.T) {
 	g.Expect(rules.checkAddr(netip.MustParseAddr("10.0.0.1"))).To(MatchError(ContainSubstring("10.0.0.1")))
 }
 
+func TestAListedNetworkOpensNoMetadataServiceUnlessItIsThatAddress(t *testing.T) {
+	g := NewWithT(t)
+	wide := Rules{AllowedNetworks: sample.Networks("0.0.0.0/0", "::/0")}
+	for _, address := range []string{"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "fe80::1", "64:ff9b::a9fe:a9fe", "::ffff:169.254.169.254"} {
+		g.Expect(wide.checkAddr(netip.MustParseAddr(address))).To(MatchError(ContainSubstring("only by a network of their own")), address)
+	}
+	g.Expect(wide.checkAddr(netip.MustParseAddr("100.100.100.201"))).To(Succeed())
+	g.Expect(wide.checkAddr(netip.MustParseAddr("127.0.0.1"))).To(Succeed())
+	named := Rules{AllowedNetworks: sample.Networks("169.254.0.0/16", "100.100.100.200/32")}
+	g.Expect(named.checkAddr(netip.MustParseAddr("169.254.10.1"))).To(Succeed())
+	g.Expect(named.checkAddr(netip.MustParseAddr("100.100.100.200"))).To(Succeed())
+}
+
 // FuzzVet looks for a panic, for an error that is not typed, and for one that shows a part of the kubeconfig.
 func FuzzVet(f *testing.F) {
 	f.Add(sample.KubeconfigOf(sample.GoodServer, sample.GoodUser))
