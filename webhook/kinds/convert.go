@@ -32,7 +32,7 @@ func (h *Handler) serveConversion(w http.ResponseWriter, r *http.Request, call a
 	var converted [][]byte
 	size, most := 0, min(maxConverted, max(convertedFactor*int(r.ContentLength), convertedAtLeast))
 	review, err := readConversion(r.Body, func(c *conversionReader, i int, object []byte) error {
-		if err := h.turns.converts(r.PathValue("member"), len(object), r.ContentLength > calls.LargeCall); err != nil {
+		if err := h.turns.converts(r.PathValue("member"), i, len(object), r.ContentLength > calls.LargeCall); err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
 		}
 		is, err := h.convert(call, object, c.desiredAPIVersion)

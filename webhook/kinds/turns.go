@@ -21,9 +21,12 @@ const (
 	largeRate, largeBurst = 4 << 20, 16 << 20
 	// leastCall is what a call counts for at least, in bytes: its answer may be larger.
 	leastCall = 512 << 10
-	// leastObject is what an object that is converted costs at least in bytes of largeRate: about 30 µs of a processor. A member may have
-	// converted objects for maxDebt that it has not waited for, then it is refused.
-	leastObject, maxDebt = 4 << 10, 2 * largeBurst
+	// Conversions of a member have objectRate objects a second, and objectBurst at once; an object of a small call counts as one for each
+	// objectBytes. An object costs about 30 µs of a processor. A call that has begun goes on, with maxObjects at most and unless all calls
+	// of its member together have maxObjectDebt in advance; the next ones wait for dueTimeout at most, or are refused.
+	objectRate, objectBurst, objectBytes = 1024, 10 * 1024, 4 << 10
+	maxObjects, maxObjectDebt            = 20_000, 60_000
+	dueTimeout                           = time.Second
 	// turnTimeout is how long a call waits for others to end.
 	turnTimeout = 5 * time.Second
 )
@@ -39,8 +42,9 @@ type turns struct {
 
 type memberTurns struct {
 	*semaphore.Weighted
-	pace  *rate.Limiter
-	calls int
+	pace    *rate.Limiter // of large calls, in bytes
+	objects *rate.Limiter // of conversions
+	calls   int
 }
 
 func newTurns() *turns {
@@ -51,7 +55,7 @@ func newTurns() *turns {
 var errAllBusy = errors.New("the members' calls take too long")
 
 // errTooMany says that a member has more converted than the hub does for one.
-var errTooMany = fmt.Errorf("the member has too many objects converted: the hub converts %d at once, and then %d a second", (largeBurst+maxDebt)/leastObject, largeRate/leastObject)
+var errTooMany = fmt.Errorf("the member has too many objects converted: the hub converts %d at once, and then %d a second", objectBurst, objectRate)
 
 // take waits for the turn of a call of a member. What it returns gives the turn back.
 func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack func(), err error) {
@@ -81,32 +85,36 @@ func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack 
 	}, nil
 }
 
-// due waits until a member has waited for the objects that were converted for it. A small call waits for nothing else of that rate.
+// due waits for a moment until a member has waited for the objects that were converted for it.
 func (t *turns) due(ctx context.Context, member string) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dueTimeout)
 	defer cancel()
 	own := t.enter(member)
 	defer t.leave(member)
-	if err := own.pace.WaitN(ctx, 1); err != nil {
-		return fmt.Errorf("the member had too many objects converted: %w", err)
+	if err := own.objects.WaitN(ctx, 1); err != nil {
+		return fmt.Errorf("%w: %w", errTooMany, err)
 	}
 	return nil
 }
 
-// converts accounts for an object of so many bytes that is about to be converted; paid: its bytes were accounted for with those of its
-// call. An error: the member has too many objects converted.
-func (t *turns) converts(member string, bytes int, paid bool) error {
-	cost := max(bytes, leastObject)
-	if paid {
-		cost -= bytes
+// converts accounts for the object of a number in a call that has its turn, of so many bytes; paid: its bytes were accounted for with those
+// of its call. An error: it must not be converted.
+func (t *turns) converts(member string, number, bytes int, paid bool) error {
+	if number >= maxObjects {
+		return fmt.Errorf("a call may have at most %d objects", maxObjects)
 	}
-	own := t.enter(member)
-	defer t.leave(member)
+	t.mu.Lock()
+	objects := t.members[member].objects
+	t.mu.Unlock()
+	cost := 1
+	if !paid {
+		cost += bytes / objectBytes
+	}
 	now := time.Now()
-	if own.pace.TokensAt(now) < -maxDebt {
+	if objects.TokensAt(now) < -maxObjectDebt {
 		return errTooMany
 	}
-	own.pace.ReserveN(now, cost)
+	objects.ReserveN(now, min(cost, objectBurst))
 	return nil
 }
 
@@ -116,7 +124,7 @@ func (t *turns) enter(member string) *memberTurns {
 	own := t.members[member]
 	if own == nil {
 		t.forget(time.Now())
-		own = &memberTurns{Weighted: semaphore.NewWeighted(maxBytesOfMember), pace: rate.NewLimiter(largeRate, largeBurst)}
+		own = &memberTurns{Weighted: semaphore.NewWeighted(maxBytesOfMember), pace: rate.NewLimiter(largeRate, largeBurst), objects: rate.NewLimiter(objectRate, objectBurst)}
 		t.members[member] = own
 	}
 	own.calls++
@@ -131,10 +139,10 @@ func (t *turns) leave(member string) {
 	t.forget(time.Now())
 }
 
-// forget drops members without calls whose large ones were long ago.
+// forget drops members without calls whose large ones, and whose conversions, were long ago.
 func (t *turns) forget(now time.Time) {
 	for member, own := range t.members {
-		if own.calls == 0 && own.pace.TokensAt(now) >= largeBurst {
+		if own.calls == 0 && own.pace.TokensAt(now) >= largeBurst && own.objects.TokensAt(now) >= objectBurst {
 			delete(t.members, member)
 		}
 	}

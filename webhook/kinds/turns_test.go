@@ -194,24 +194,65 @@ func TestLargeCallsAboutKindsAreDecodedOneAtATime(t *testing.T) {
 	done.Wait()
 }
 
-// A conversion costs about as much for a small object as for one of leastObject, and small calls wait for nothing else.
+// A small object costs about as much as one of objectBytes, and small calls wait for nothing else.
 func TestTheObjectsThatAMemberHasConvertedArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, turns := NewWithT(t), newTurns()
-		converted := 0
-		for turns.converts("greedy", 50, false) == nil {
-			converted++
+		for _, member := range []string{"greedy", "modest", "large"} {
+			giveBack, err := turns.take(t.Context(), member, 1)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer giveBack()
 		}
-		g.Expect(converted).To(BeNumerically("~", (largeBurst+maxDebt)/leastObject, 1))
-		g.Expect(turns.converts("greedy", 50, false)).To(MatchError(ContainSubstring("converts 12288 at once, and then 1024 a second")))
-		g.Expect(turns.converts("modest", 50, false)).To(Succeed())
-		g.Expect(turns.due(t.Context(), "greedy")).NotTo(Succeed(), "it would take longer than callers wait")
-		g.Expect(turns.due(t.Context(), "modest")).To(Succeed())
-		time.Sleep(time.Second * maxDebt / largeRate)
-		g.Expect(turns.due(t.Context(), "greedy")).To(Succeed())
-		g.Expect(turns.converts("greedy", 50, false)).To(Succeed())
-		for range 10_000 {
-			g.Expect(turns.converts("large", leastObject, true)).To(Succeed(), "what its call was paced for is not paced again")
+		list := func(member string, objects, bytes int, paid bool) (converted int, err error) {
+			if err := turns.due(t.Context(), member); err != nil {
+				return 0, err
+			}
+			for ; converted < objects; converted++ {
+				if err := turns.converts(member, converted, bytes, paid); err != nil {
+					return converted, err
+				}
+			}
+			return converted, nil
 		}
+		began := time.Now()
+		g.Expect(list("greedy", 10_000, 50, false)).To(Equal(10_000), "API servers list so many at a time")
+		g.Expect(list("greedy", 10_000, 50, false)).To(Equal(10_000), "a call that has begun goes on")
+		_, err := list("greedy", 1, 50, false)
+		g.Expect(err).To(MatchError(ContainSubstring("converts 10240 at once, and then 1024 a second")))
+		g.Expect(list("modest", 1, 50, false)).To(Equal(1))
+		g.Expect(time.Since(began)).To(BeZero(), "nothing waits that would have to wait for long")
+		time.Sleep(10 * time.Second)
+		g.Expect(list("greedy", 1, 50, false)).To(Equal(1))
+
+		converted, err := list("greedy", maxObjects+1, 50, false)
+		g.Expect(converted).To(Equal(maxObjects))
+		g.Expect(err).To(MatchError("a call may have at most 20000 objects"))
+		begun := 0
+		for ; turns.converts("modest", 0, 10*objectBytes, false) == nil; begun++ { // calls that have all begun before
+		}
+		g.Expect(begun).To(BeNumerically("~", (objectBurst+maxObjectDebt)/11, 2), "they end together")
+		g.Expect(list("large", 10_000, 10*objectBytes, true)).To(Equal(10_000), "bytes that the call was paced for are not paced again")
+		g.Expect(list("large", 1, 50, true)).To(Equal(1))
+	})
+}
+
+func TestSmallConversionsDoNotWaitForLargeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := NewWithT(t), newTurns()
+		giveBack, err := turns.take(t.Context(), "eu", largeBurst)
+		g.Expect(err).NotTo(HaveOccurred())
+		giveBack()
+		go func() {
+			if giveBack, err := turns.take(t.Context(), "eu", maxConversion); err == nil {
+				giveBack()
+			}
+		}()
+		synctest.Wait()
+		began := time.Now()
+		g.Expect(turns.due(t.Context(), "eu")).To(Succeed())
+		small, err := turns.take(t.Context(), "eu", 1)
+		g.Expect(err).NotTo(HaveOccurred())
+		small()
+		g.Expect(time.Since(began)).To(BeZero())
 	})
 }

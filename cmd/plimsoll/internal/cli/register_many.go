@@ -127,6 +127,9 @@ func reportMany(to io.Writer, all []*candidate) error {
 		case !one.outcome.Expires.IsZero():
 			note = "the token expires at " + one.outcome.Expires.UTC().Format(time.RFC3339) + "; the hub renews it"
 		}
+		if warnings := strings.Join(one.outcome.Warnings, "; "); warnings != "" && (one.err != nil || one.late != nil) {
+			note += "; warning: " + warnings // what they are about stays so, whatever else went wrong
+		}
 		rows.add(one.name, result, strconv.Itoa(one.changed), note)
 	}
 	if err := rows.write(to); err != nil {

@@ -263,7 +263,11 @@ func TestTheReportTellsWhoIsReady(t *testing.T) {
 	if err := reportMany(&out, []*candidate{{name: "a", outcome: enroll.Outcome{Warnings: []string{"one", "two"}}}}); err != nil || !strings.Contains(out.String(), "warning: one; two") {
 		t.Errorf("%v: the warnings are not in\n%s", err, out.String())
 	}
-	err = reportMany(&out, []*candidate{{name: "a", err: errors.New("no")}, {name: "c", late: late}})
+	out.Reset()
+	err = reportMany(&out, []*candidate{{name: "a", err: errors.New("no")}, {name: "c", late: late, outcome: enroll.Outcome{Warnings: []string{"three"}}}})
+	if !strings.Contains(out.String(), late.Error()+"; warning: three") {
+		t.Errorf("what is not ready in time has no warning: %s", out.String())
+	}
 	if code, text, _ := judge(err); code != exitFailed || !strings.Contains(text, "1 of 2 members are not registered, and 1 are registered but not ready") {
 		t.Errorf("%d, %s", code, text)
 	}
