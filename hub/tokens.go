@@ -232,7 +232,13 @@ func (t *memberToken) unrenewable() bool {
 	return t.what != "" && (!t.known || t.token.Life() <= 0 || t.other.Expires.Before(t.token.Expires))
 }
 
-// condition shows what expires first of a member's credentials; false: there is nothing to be shown, as with a static token.
+// troubled reports whether the token of a service account is not renewed as it should be: somebody has to do something about that sooner.
+func (t *memberToken) troubled() bool {
+	return t.known && t.token.Life() > 0 && (t.problem != "" || t.putBack)
+}
+
+// condition shows what expires first of a member's credentials, or what is wrong with the renewal of its token; false: there is nothing to be
+// shown, as with a static token.
 func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,7 +246,7 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 	switch {
 	case known == nil || known.what == "" && !known.known:
 		return metav1.Condition{}, false
-	case known.unrenewable():
+	case known.unrenewable() && !known.troubled():
 		return known.conditionOfOther(now), true
 	}
 	is := metav1.Condition{Type: conditionToken, Status: metav1.ConditionFalse, Reason: "Valid",

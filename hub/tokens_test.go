@@ -42,6 +42,7 @@ func TestATokenIsRenewedInTimeUnlessSomebodyElseDoes(t *testing.T) {
 		"one renewed elsewhere":   {memberToken{what: "client certificate", other: token, external: true}, at(700), 66, false, "RenewedElsewhere", metav1.ConditionFalse},
 		"beside an older token":   {memberToken{known: true, token: token, what: "client certificate", other: later}, at(700), 66, true, "Valid", metav1.ConditionFalse},
 		"beside a younger token":  {memberToken{known: true, token: later, what: "client certificate", other: token}, at(700), 66, false, "NotRenewable", metav1.ConditionFalse},
+		"beside a refused one":    {memberToken{known: true, token: later, problem: "no", what: "client certificate", other: token}, at(700), 66, false, "RenewalFailed", metav1.ConditionTrue},
 		"beside one for ever":     {memberToken{known: true, token: forever, what: "client certificate", other: token}, at(700), 66, false, "NotRenewable", metav1.ConditionFalse},
 	} {
 		if due := c.known.due(c.now, c.renewAt); due != c.due {

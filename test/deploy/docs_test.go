@@ -161,6 +161,9 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.run("docs/webapp.md")
 	d.shell("what docs/webapp.md promises", "kubectl --context prod-eu get webapps --all-namespaces")
 
+	d.shell("what docs/upgrade.md is about", "kubectl --context prod-eu create namespace sales && "+
+		`echo '{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp","metadata":{"name":"shop","namespace":"sales"},"spec":{"containers":[{"name":"shop","image":"shop:1"}]}}' | `+
+		"kubectl --context prod-eu apply -f -")
 	d.run("docs/upgrade.md")
 	d.expectGone("hub", &appsv1.Deployment{}, Namespace, "plimsoll-hub")
 	d.expectGone("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
