@@ -22,8 +22,9 @@ const (
 	// leastCall is what a call counts for at least, in bytes: its answer may be larger.
 	leastCall = 512 << 10
 	// Conversions of a member have objectRate objects a second, and objectBurst at once; an object of a small call counts as one for each
-	// objectBytes. The smallest object costs 12 µs of a processor, without another version. A call that has begun goes on, with maxObjects at most and unless all calls
-	// of its member together have maxObjectDebt in advance; the next ones wait for dueTimeout at most, or are refused.
+	// objectBytes. The smallest object costs 12 µs of a processor, without another version. A call that has begun goes on, with maxObjects
+	// at most and unless all calls of its member together have maxObjectDebt in advance; the next ones wait for dueTimeout at most, or are
+	// refused.
 	objectRate, objectBurst, objectBytes = 1024, 10 * 1024, 4 << 10
 	maxObjects, maxObjectDebt            = 20_000, 60_000
 	dueTimeout                           = time.Second
