@@ -33,7 +33,8 @@ export PATH := $(CURDIR)/$(TOOLS):$(PATH)
 # detector needs C.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
-RACE := CGO_ENABLED=1 $(GO) test -race
+# Its arguments: the packages as one, then the flags.
+RACE := GO="$(GO)" sh tools/race.sh
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -188,7 +189,7 @@ breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API is compatible with that 
 .PHONY: test
 ifdef PKG
 test: ## Run the tests of PKG, or all tests: the unit tests, then those on real control planes
-	$(RACE) -timeout 40m $(TESTFLAGS) $(PKG)
+	$(RACE) "$(PKG)" -timeout 40m $(TESTFLAGS)
 else
 test: testbed
 	$(MAKE) test-unit
@@ -210,7 +211,7 @@ cover: ## Show what the unit tests of PKG cover, by function, and write build/co
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
-	$(RACE) -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
+	$(RACE) "$$($(GO) list ./... | grep -v /test/)" -timeout 15m $(TESTFLAGS)
 	cd tools/sbom && $(GO) test $(TESTFLAGS) ./...
 	cd test/module && $(GO) test $(TESTFLAGS) ./...
 
@@ -218,9 +219,9 @@ test-unit: ## Run the tests that need no control plane
 # side by side themselves (test/integration/main_test.go).
 .PHONY: test-integration
 test-integration: testbed build flux karpenter e2e-images chromium ## Run the tests on real control planes
-	$(RACE) -timeout 40m $(TESTFLAGS) ./test/integration
-	$(RACE) -timeout 40m -p 2 $(TESTFLAGS) $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
-		./test/... | grep -v /test/integration$$)
+	$(RACE) ./test/integration -timeout 40m $(TESTFLAGS)
+	$(RACE) "$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
+		./test/... | grep -v /test/integration$$)" -timeout 40m -p 2 $(TESTFLAGS)
 
 # Nothing here installs a browser. Without one the specs of the page are skipped, unless REQUIRE_CHROMIUM=1.
 .PHONY: chromium
