@@ -2,7 +2,10 @@ package intake
 
 import (
 	"io"
+	"math"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,4 +75,64 @@ func TestPagesOfACachesListArePacedHoweverSmallTheyAre(t *testing.T) {
 		}
 		g.Expect(time.Since(began)).To(BeNumerically("~", 2*time.Second, 100*time.Millisecond))
 	})
+}
+
+// The live heap is small: answers of some MiB that become garbage would double it. Those that cannot be used count as well.
+func TestLargeAnswersShareMemory(t *testing.T) {
+	const size = 4 << 20
+	filling := strings.Repeat("a", size)
+	for name, text := range map[string]string{
+		"an answer":           `{"items":[],"other":"` + filling + `"}`,
+		"too many objects":    `{"items":[{},{},{}],"other":"` + filling + `"}`,
+		"nothing of the sort": `{"items":` + filling,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme)}.Of(2, 2*size)
+			way := took.Guard(answering(http.StatusOK, "application/json", text))
+			least := uint64(math.MaxUint64)
+			for range 10 { // others allocate as well, and memory that nobody used for a second is given back
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				resp, err := way.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+				g.Expect(err).NotTo(HaveOccurred())
+				_, err = io.Copy(io.Discard, resp.Body)
+				g.Expect(err == nil).To(Equal(name == "an answer"), "%v", err)
+				g.Expect(resp.Body.Close()).To(Succeed())
+				runtime.ReadMemStats(&after)
+				least = min(least, after.TotalAlloc-before.TotalAlloc)
+			}
+			g.Expect(least).To(BeNumerically("<", size/2))
+		})
+	}
+}
+
+// What has been read must stay as it is while another answer is read into memory that was shared before.
+func TestAnswersThatAreReadAtOnceHaveMemoryOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme)}.Of(2, 4<<20)
+	open := func(letter string) (text string, body io.ReadCloser) {
+		text = `{"items":[],"other":"` + strings.Repeat(letter, 1<<20) + `"}`
+		resp, err := took.Guard(answering(http.StatusOK, "application/json", text)).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		return text, resp.Body
+	}
+	want, body := open("a")
+	is := make([]byte, len(want))
+	_, err := io.ReadFull(body, is[:100])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(body.Close()).To(Succeed(), "closed while it is read")
+	for range 3 {
+		other, second := open("b")
+		text, err := io.ReadAll(second)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(text) == other).To(BeTrue())
+	}
+	_, err = io.ReadFull(body, is[100:])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(is) == want).To(BeTrue())
+	_, err = body.Read(is)
+	g.Expect(err).To(MatchError(io.EOF))
+	_, err = body.Read(is)
+	g.Expect(err).To(MatchError(io.EOF))
 }

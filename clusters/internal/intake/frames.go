@@ -44,13 +44,10 @@ func (r *frameReader) next() ([]byte, error) {
 
 // release gives a large buffer back, whose event has been decoded or will not be. Only who calls next may call it.
 func (r *frameReader) release() {
-	switch size := r.frame.Cap(); {
-	case size > smallPart:
-		bodies.Shared.Put(r.frame)
-	case size <= keptFrame:
-		return
+	if r.frame.Cap() > keptFrame {
+		release(r.frame)
+		r.frame = new(bytes.Buffer)
 	}
-	r.frame = new(bytes.Buffer)
 }
 
 // content is the event that next returned.
@@ -182,10 +179,7 @@ func (r *frameReader) makeRoom(bytes int) error {
 	if err := r.grown(length + bytes); err != nil {
 		return err
 	}
-	larger := bodies.Shared.Get(int(min(4*int64(length+bytes), max(r.limit, int64(length+bytes)))))
-	larger.Write(r.frame.Bytes())
-	r.release()
-	r.frame = larger
+	r.frame = larger(r.frame, int(min(4*int64(length+bytes), max(r.limit, int64(length+bytes)))))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -183,35 +184,42 @@ func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 	if protobuf {
 		look = i.Paths.Proto
 	}
-	read := false
+	var text *bytes.Buffer
 	return func() ([]byte, error) {
-		if read {
+		if text != nil { // whoever reads the answer has read all of it
+			release(text)
+			text = new(bytes.Buffer)
 			return nil, io.EOF
 		}
-		read = true
-		text, err := readWhole(from, min(length, i.answer), i.answer, func(bytes int) error {
+		var err error
+		text, err = readWhole(from, min(length, i.answer), i.answer, func(bytes int) error {
 			if err := turn.take(bytes); err != nil {
 				return err
 			}
 			return i.Pace.enter(ctx)
 		})
-		if err != nil || len(text) == 0 {
-			i.wasted(len(text))
+		had := text.Len()
+		if err != nil || had == 0 {
+			i.wasted(had)
+			release(text)
 			return nil, cmp.Or(err, io.EOF)
 		}
-		err = lookThrough(look, text, limits, "an answer")
-		switch costs := max(len(text), taken/memoryPerByte); {
-		case len(text) > smallPart:
+		err = lookThrough(look, text.Bytes(), limits, "an answer")
+		switch costs := max(had, taken/memoryPerByte); {
+		case had > smallPart:
 			i.Pace.charge(costs)
 		case costs > smallPart || i.paced: // what else is small in every respect waits for nobody
 			err = cmp.Or(err, i.Pace.take(ctx, min(max(costs, leastPage), paceBurst)))
 		}
-		return text, err
+		if err != nil {
+			release(text)
+			return nil, err
+		}
+		return text.Bytes(), nil
 	}
 }
 
-// wasted accounts for so many bytes that were read and cannot be used, if they are many: their memory is garbage already when the
-// next ones are read, and a member that sends them once sends them again.
+// wasted accounts for so many bytes that were read and cannot be used, if they are many: a member that sends them once sends them again.
 func (i Intake) wasted(bytes int) {
 	if bytes > smallPart {
 		i.Pace.charge(memoryPerByte * bytes)
@@ -219,36 +227,48 @@ func (i Intake) wasted(bytes int) {
 }
 
 // readWhole reads an answer that says to have so many bytes; the layer below bounds them to most. Before it takes memory for more than
-// a small answer it calls grown.
-func readWhole(from io.Reader, length, most int64, grown func(bytes int) error) ([]byte, error) {
-	var into bytes.Buffer
-	into.Grow(int(min(max(length, 0), smallPart)) + bytes.MinRead)
+// a small answer it calls grown. What it returns is never nil, and has what was read before an error.
+func readWhole(from io.Reader, length, most int64, grown func(bytes int) error) (*bytes.Buffer, error) {
+	into := bytes.NewBuffer(make([]byte, 0, min(max(length, 0), smallPart)+bytes.MinRead))
 	_, err := into.ReadFrom(io.LimitReader(from, smallPart+1))
 	if err != nil || into.Len() <= smallPart {
-		return into.Bytes(), err
+		return into, err
 	}
 	if err := grown(into.Len()); err != nil {
-		return nil, err
+		return new(bytes.Buffer), err
 	}
-	into.Grow(int(max(length-int64(into.Len()), 0)) + bytes.MinRead)
-	err = fill(&into, from, most)
-	return into.Bytes(), err
+	return fill(larger(into, int(max(length, int64(into.Len())))+bytes.MinRead), from, most)
 }
 
-// fill reads until the end. What the buffer had before it grows is garbage, so it grows in few steps and to no more than most.
-func fill(into *bytes.Buffer, from io.Reader, most int64) error {
+// fill reads until the end. A buffer grows in few steps and to no more than most.
+func fill(into *bytes.Buffer, from io.Reader, most int64) (*bytes.Buffer, error) {
 	for {
 		if into.Available() < bytes.MinRead {
-			into.Grow(int(min(3*int64(into.Len()), max(most-int64(into.Len()), 0))) + bytes.MinRead)
+			into = larger(into, int(max(min(4*int64(into.Len()), most), int64(into.Len())))+bytes.MinRead)
 		}
 		n, err := from.Read(into.AvailableBuffer()[:into.Available()])
 		into.Write(into.AvailableBuffer()[:n]) // where it is already
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return into, nil
 		case err != nil:
-			return err
+			return into, err
 		}
+	}
+}
+
+// larger moves what a buffer has to a shared one of so many bytes.
+func larger(from *bytes.Buffer, size int) *bytes.Buffer {
+	into := bodies.Shared.Get(size)
+	into.Write(from.Bytes())
+	release(from)
+	return into
+}
+
+// release gives the memory of a large buffer to the next ones. Nothing may refer to its bytes any more.
+func release(b *bytes.Buffer) {
+	if b.Cap() > smallPart {
+		bodies.Shared.Put(b)
 	}
 }
 
