@@ -24,10 +24,11 @@ var Shared Pool
 // A Pool lends buffers and keeps some of those that come back for a second. It never refuses one: who borrows bounds how many
 // bodies are read at a time. The zero value is ready. Safe for concurrent use.
 type Pool struct {
-	mu    sync.Mutex
-	kept  []*bytes.Buffer // by capacity, the smallest first
-	size  int             // of those that are kept, in bytes
-	timer *time.Timer     // drops them
+	mu       sync.Mutex
+	kept     []*bytes.Buffer // by capacity, the smallest first
+	size     int             // of those that are kept, in bytes
+	until    time.Time       // when nobody has used them for keptFor
+	dropping bool            // a timer calls drop
 }
 
 // Get returns an empty buffer that takes size bytes without growing. It is the caller's until Put; a buffer that is never
@@ -62,11 +63,11 @@ func (p *Pool) Put(b *bytes.Buffer) {
 	for p.size > keptBytes { // a large buffer serves small bodies as well
 		p.remove(0)
 	}
-	if p.timer == nil {
-		p.timer = time.AfterFunc(keptFor, p.drop)
-		return
+	p.until = time.Now().Add(keptFor)
+	if !p.dropping {
+		p.dropping = true
+		time.AfterFunc(keptFor, p.drop)
 	}
-	p.timer.Reset(keptFor)
 }
 
 func (p *Pool) remove(i int) {
@@ -74,9 +75,14 @@ func (p *Pool) remove(i int) {
 	p.kept = slices.Delete(p.kept, i, i+1)
 }
 
-// drop forgets what is kept.
+// drop forgets what is kept when its time is over. It is called again until then: a timer that is reset could not be shared by tests that
+// have clocks of their own.
 func (p *Pool) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept, p.size = nil, 0
+	if left := time.Until(p.until); left > 0 {
+		time.AfterFunc(min(left, keptFor), p.drop)
+		return
+	}
+	p.kept, p.size, p.dropping = nil, 0, false
 }

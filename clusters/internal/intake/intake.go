@@ -246,7 +246,8 @@ func fill(into *bytes.Buffer, from io.Reader, most int64) (*bytes.Buffer, error)
 		if into.Available() < bytes.MinRead {
 			into = larger(into, int(max(min(4*int64(into.Len()), most), int64(into.Len())))+bytes.MinRead)
 		}
-		n, err := from.Read(into.AvailableBuffer()[:into.Available()])
+		room := min(into.Available(), max(int(most)-into.Len(), 0)+bytes.MinRead) // the memory may have served a larger answer before
+		n, err := from.Read(into.AvailableBuffer()[:room])
 		into.Write(into.AvailableBuffer()[:n]) // where it is already
 		switch {
 		case errors.Is(err, io.EOF):
