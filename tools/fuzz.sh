@@ -16,7 +16,8 @@ for package in $("$go" list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPat
 	grep -qs '^func Fuzz' "$dir"/*_test.go || continue
 	for target in $("$go" test -list '^Fuzz' "$package" | grep '^Fuzz'); do
 		echo "$package $target"
-		"$go" test -run '^$' -fuzz "^$target\$" -fuzztime "$1" "$package" || failed="$failed $target"
+		# By default an input that reaches new code is made smaller for up to a minute, in which nothing else is tried.
+		"$go" test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -fuzzminimizetime 3s "$package" || failed="$failed $target"
 		[ "${KEEP:-}" = 1 ] && [ -d "$cache/$package/$target" ] || continue
 		into=$dir/testdata/fuzz/$target
 		mkdir -p "$into"
