@@ -173,12 +173,18 @@ func (h *Hub) checkFloor(w *Workload, o *plan.Observed, r *plan.Result) {
 	h.assert(moves == 0 || have-moves >= floor, "%d of %d on-demand replicas move, the floor is %d", moves, have, floor)
 }
 
-// checkLeft checks by the truth that a move has left as many on-demand replicas as the floor asks for.
+// checkLeft checks by the truth that a move has left as many on-demand replicas as the floor asks for. Those that somebody else has
+// killed count as long as the hub cannot know it.
 func (h *Hub) checkLeft(w *Workload, name string, from capacity.Type, purpose plan.Purpose) {
 	if from != capacity.OnDemand || purpose != plan.PurposeMove {
 		return
 	}
 	have, _ := h.supply(w)
+	for _, p := range h.cache {
+		if h.killed[p.UID] && p.Capacity == capacity.OnDemand && p.Supply() {
+			have.OnDemand++
+		}
+	}
 	floor := min(w.policy.Mix().Floor, w.replicas)
 	h.assert(have.OnDemand >= floor, "%s was moved to spot, and %d on-demand replicas are left, the floor is %d", name, have.OnDemand, floor)
 }

@@ -39,6 +39,7 @@ type Cluster struct {
 	pods      map[types.UID]*Pod
 	ordered   []*Pod              // the same, in the order in which they were stored
 	ranOn     map[types.UID]*Node // where pods ran that are deleted: a cache that lags still shows them, with the name of their node
+	killed    map[types.UID]bool  // by somebody else than the hub
 	probes    map[string]*shortage.Probe
 	events    []Event // of pods, not seen by the hub yet
 
@@ -114,7 +115,7 @@ func (w *Workload) pendingTimeout() time.Duration {
 }
 
 func newCluster(seed uint64) *Cluster {
-	return &Cluster{rand: rand.New(rand.NewPCG(seed, 7)), now: spottest.Epoch, grace: 2 * time.Second, loses: 0.02, rejects: 0.02, pods: map[types.UID]*Pod{}, ranOn: map[types.UID]*Node{}, probes: map[string]*shortage.Probe{}}
+	return &Cluster{rand: rand.New(rand.NewPCG(seed, 7)), now: spottest.Epoch, grace: 2 * time.Second, loses: 0.02, rejects: 0.02, pods: map[types.UID]*Pod{}, ranOn: map[types.UID]*Node{}, killed: map[types.UID]bool{}, probes: map[string]*shortage.Probe{}}
 }
 
 func (c *Cluster) addNode(capacityType capacity.Type, room int) *Node {

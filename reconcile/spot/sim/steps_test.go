@@ -69,7 +69,9 @@ func (w *steps) show(n int) {
 // kill evicts a random pod behind our back.
 func (w *steps) kill() {
 	if pods := w.active(w.sets[0]); len(pods) > 0 {
-		w.remove(pods[w.rand.IntN(len(pods))])
+		p := pods[w.rand.IntN(len(pods))]
+		w.killed[p.UID] = true
+		w.remove(p)
 	}
 }
 
