@@ -127,16 +127,26 @@ func TestBodiesThatDoNotArriveLeaveRoomForOthers(t *testing.T) {
 	}
 	slow, end := context.WithCancel(t.Context())
 	defer end()
-	strangers := make(chan struct{}, maxArriving/2)
-	for range cap(strangers) / 128 {
+	var strangers sync.WaitGroup
+	defer strangers.Wait()
+	defer end()
+	for range maxArriving * 3 / 4 / 128 { // more than may arrive, who begin again
 		transport := from("127.0.0.1")
 		for range 128 {
-			body, unsent := io.Pipe()
-			defer unsent.Close()
-			go func() {
-				_, _ = call(slow, transport, body)
-				strangers <- struct{}{}
-			}()
+			strangers.Go(func() {
+				for slow.Err() == nil {
+					body, unsent := io.Pipe()
+					code, _ := call(slow, transport, body)
+					_ = unsent.Close()
+					if code != http.StatusTooManyRequests {
+						continue
+					}
+					select {
+					case <-time.After(time.Second):
+					case <-slow.Done():
+					}
+				}
+			})
 		}
 	}
 	same, another := from("127.0.0.1"), from("127.0.0.2")
@@ -148,8 +158,6 @@ func TestBodiesThatDoNotArriveLeaveRoomForOthers(t *testing.T) {
 	g.Expect(short(another)).To(Equal(http.StatusUnauthorized))
 	g.Expect(empty(same)).To(Equal(http.StatusUnauthorized), "what has no body has arrived")
 	end()
-	for range cap(strangers) {
-		<-strangers
-	}
+	strangers.Wait()
 	g.Eventually(func() (int, error) { return short(same) }).WithTimeout(time.Minute).Should(Equal(http.StatusUnauthorized))
 }
