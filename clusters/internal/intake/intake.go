@@ -219,7 +219,8 @@ func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 	}
 }
 
-// wasted accounts for so many bytes that were read and cannot be used, if they are many: a member that sends them once sends them again.
+// wasted accounts for so many bytes that were read and cannot be used, if they are many: a member that sends them once sends them again,
+// and what the pool of buffers does not keep is garbage already.
 func (i Intake) wasted(bytes int) {
 	if bytes > smallPart {
 		i.Pace.charge(memoryPerByte * bytes)
