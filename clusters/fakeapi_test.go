@@ -70,7 +70,7 @@ func (f *fakeAPI) kubeconfig() []byte {
 	return sample.KubeconfigOf(fmt.Sprintf("server: %s\ncertificate-authority-data: %s", f.URL, base64Of(ca)), "token: "+f.token)
 }
 
-// fault makes path (or a prefix that ends in *) answer status, hang, or with 0 work again.
+// fault makes path (or a prefix that ends in *) answer status, hang, or with 0 work again: what hangs on it is answered then.
 func (f *fakeAPI) fault(path string, status int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,6 +145,13 @@ func (f *fakeAPI) addPodIn(namespace, name string) {
 func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.requests = append(f.requests, r.Method+" "+r.URL.Path)
+	f.mu.Unlock()
+	f.respond(w, r)
+}
+
+// respond answers as the faults are now.
+func (f *fakeAPI) respond(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
 	status, cut, token, answer, closed := f.faultOf(r.URL.Path), f.cut, f.token, f.answers[r.URL.Path], f.closed
 	f.mu.Unlock()
 	switch {
@@ -153,11 +160,7 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		fail(w, http.StatusUnauthorized)
 	case status == hangs:
-		select {
-		case <-cut:
-		case <-r.Context().Done():
-		}
-		panic(http.ErrAbortHandler)
+		f.hang(w, r, cut)
 	case status != 0:
 		fail(w, status)
 	case answer != nil:
@@ -165,6 +168,22 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		f.route(w, r, cut)
 	}
+}
+
+// hang answers when the fault that r hangs on has gone, and breaks the connection when all that goes on is cut.
+func (f *fakeAPI) hang(w http.ResponseWriter, r *http.Request, cut <-chan struct{}) {
+	select {
+	case <-cut:
+	case <-r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
+	f.mu.Lock()
+	lifted := f.faultOf(r.URL.Path) != hangs
+	f.mu.Unlock()
+	if !lifted {
+		panic(http.ErrAbortHandler)
+	}
+	f.respond(w, r)
 }
 
 func (f *fakeAPI) faultOf(path string) int {
