@@ -83,9 +83,9 @@ func medianOf(windows []window, value func(window) float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// suspicious returns the worst of the hostilities that were measured once and have ratios of latency that are not allowed. Those to good
-// behaviour count as well, because a single window at the other hub in which the machine had something else to do makes the ratio to it too
-// good. What is measured again changes what the others are compared with, so the next one is found after that.
+// suspicious returns the worst of the hostilities that were measured once and missed a goal, in latency or in memory. The ratios to the
+// control have no goal: a single window at the other hub in which the machine had something else to do makes them too good or too bad. What
+// is measured again changes what the others are compared with, so the next one is found after that.
 func suspicious(windows []window) (worst fleet.Hostility, found bool) {
 	times := map[fleet.Hostility]int{}
 	for _, w := range windows {
@@ -96,7 +96,7 @@ func suspicious(windows []window) (worst fleet.Hostility, found bool) {
 	compared, most := compare(windows), ratioAllowed
 	for _, hostility := range slices.Sorted(maps.Keys(compared)) {
 		is := compared[hostility]
-		if ratio := max(is.admission, is.events, is.calmAdmission, is.calmEvents); ratio > most && times[hostility] == 1 {
+		if ratio := max(is.calmAdmission, is.calmEvents, is.rss); ratio > most && times[hostility] == 1 {
 			worst, most, found = hostility, ratio, true
 		}
 	}
