@@ -3,7 +3,10 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +15,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -150,4 +157,67 @@ func TestAnIndexIsAddedToMembersThatAreThereAndToThoseThatCome(t *testing.T) {
 	f.g.Expect(f.IndexField(ctx, &corev1.Pod{}, "again", byApp)).To(MatchError(ContainSubstring("exists")))
 	f.g.Expect(f.IndexField(ctx, &corev1.Pod{}, "app", byApp)).To(MatchError(ContainSubstring("exists")))
 	f.g.Expect(f.IndexField(ctx, &appsv1.Deployment{}, "x", byApp)).To(MatchError(ContainSubstring("not declared")))
+}
+
+// slow is an object that is decoded when the test lets it be.
+type slow struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Text decoding `json:"text"`
+}
+
+func (s *slow) DeepCopyObject() runtime.Object {
+	c := *s
+	return &c
+}
+
+// decoding is a text. Who decodes it says so on decodingBegan, and waits for decodingGoesOn.
+type decoding string
+
+var decodingBegan, decodingGoesOn = make(chan struct{}), make(chan struct{})
+
+func (d *decoding) UnmarshalJSON([]byte) error {
+	decodingBegan <- struct{}{}
+	<-decodingGoesOn
+	return nil
+}
+
+func TestAMembersLargeAnswersAreDecodedOneAtATime(t *testing.T) {
+	gv := schema.GroupVersion{Group: "slow.example", Version: "v1"}
+	own := runtime.NewScheme()
+	own.AddKnownTypeWithName(gv.WithKind("Slow"), &slow{})
+	metav1.AddToGroupVersion(own, gv)
+	utilruntime.Must(scheme.AddToScheme(own))
+	f := newFleet(t, func(o *Options) { o.Scheme, o.RequestTimeout, o.WriteTimeout = own, time.Minute, time.Minute })
+	api := newFakeAPI(t, "cluster-a")
+	api.answer("/apis/slow.example/v1", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, metav1.APIResourceList{GroupVersion: gv.String(), APIResources: []metav1.APIResource{{Name: "slows", Kind: "Slow"}}})
+	})
+	large := func(w http.ResponseWriter, _ *http.Request) {
+		write(w, map[string]any{"apiVersion": gv.String(), "kind": "Slow", "metadata": map[string]any{"name": "a"}, "text": strings.Repeat("a", 512<<10)})
+	}
+	api.answer("/apis/slow.example/v1/slows", large)
+	api.answer("/apis/slow.example/v1/slows/a", large)
+	f.secrets.put("a", api.kubeconfig())
+	member := f.awaitReady("a")
+
+	key := client.ObjectKey{Name: "a"}
+	calls := []func() error{
+		func() error { return member.Live().Get(t.Context(), key, &slow{}) },
+		func() error { return member.GetClient().Create(t.Context(), &slow{}) },
+		func() error { return member.GetAPIReader().Get(t.Context(), key, &slow{}) },
+	}
+	ended := make(chan error, len(calls))
+	for _, call := range calls {
+		go func() { ended <- call() }()
+	}
+	for range calls {
+		f.g.Eventually(decodingBegan).Should(Receive())
+		f.g.Consistently(decodingBegan, "100ms").ShouldNot(Receive(), "the others wait")
+		decodingGoesOn <- struct{}{}
+	}
+	for range calls {
+		f.g.Expect(<-ended).To(Succeed())
+	}
 }

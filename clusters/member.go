@@ -43,6 +43,7 @@ type Member struct {
 	health  *health
 	breaker *breaker
 	warmer  *warmer
+	live    client.Reader
 	kinds   []*memberKind // in the order of declaration
 	byKind  map[schema.GroupVersionKind]*memberKind
 	access  []question
@@ -148,7 +149,11 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		}
 		c.NewClient = m.newClient
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	m.live = caching.NewLiveReader(m.Cluster.GetAPIReader())
+	return nil
 }
 
 func memberLog(log *slog.Logger, member string) logr.Logger {
@@ -221,6 +226,9 @@ func (m *Member) Watch(obj client.Object) (done <-chan struct{}, ok bool) {
 
 // Live returns a reader that asks the member's API server, through breaker and budget.
 func (m *Member) Live() client.Reader { return m.GetAPIReader() }
+
+// GetAPIReader returns what Live does.
+func (m *Member) GetAPIReader() client.Reader { return m.live }
 
 // Start runs the member until ctx ends: when it is its turn it probes, and once the provider admits the member it warms the kinds and asks
 // for permissions. It returns when everything it started has stopped. The provider calls it; a second call is an error.

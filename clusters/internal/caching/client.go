@@ -20,9 +20,10 @@ type guardedClient struct {
 	trimmed map[schema.GroupVersionKind]bool
 }
 
-// NewClient guards a client of a member. Trimmed are the kinds that are, and whether they are cached as unstructured objects.
+// NewClient guards a client of a member, and has large answers be decoded one at a time. Trimmed are the kinds that are, and whether they
+// are cached as unstructured objects.
 func NewClient(inner client.Client, member string, trimmed map[schema.GroupVersionKind]bool) client.Client {
-	return &guardedClient{inner, member, trimmed}
+	return &guardedClient{decodingClient{inner}, member, trimmed}
 }
 
 // Update replaces an object of an untrimmed kind.

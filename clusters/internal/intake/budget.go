@@ -188,7 +188,9 @@ const pageShrink = 10
 func (m *Meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for ; ; options.Limit /= pageShrink {
 		tried := NewKindBudget(m.budget.of)
-		list, err := m.ListerWatcherWithContext.ListWithContext(context.WithValue(ctx, kindBudgetKey{}, tried), options)
+		call, done := Call(context.WithValue(ctx, kindBudgetKey{}, tried))
+		list, err := m.ListerWatcherWithContext.ListWithContext(call, options)
+		done()
 		if err != nil && errors.Is(err, ErrTooLarge) && options.Limit >= pageShrink {
 			continue
 		}

@@ -2,6 +2,10 @@ package intake
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 func TestTheCachesOfAMemberAreBoundedTogether(t *testing.T) {
@@ -52,6 +59,26 @@ func TestOnlySoManyListsOfAMemberAreReadAtATime(t *testing.T) {
 		lists.Wait()
 		g.Expect(begun.Load()).To(BeEquivalentTo(2*listsAtOnce), "and have their turn")
 	})
+}
+
+// A client decodes a page when it has read it and closed its body.
+func TestAPageHasItsTurnUntilItIsDecoded(t *testing.T) {
+	g := NewWithT(t)
+	decodes := NewDecodes(1)
+	way := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Decodes: decodes}.Of(10, 1<<20).Guard(
+		answering(http.StatusOK, "application/json", `{"items":[],"other":"`+strings.Repeat("a", 2*smallPart)+`"}`))
+	meter := NewMeter(&toolscache.ListWatch{ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+		resp, err := way.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = io.Copy(io.Discard, resp.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(resp.Body.Close()).To(Succeed())
+		g.Expect(decodes).To(HaveLen(1), "it is decoded now")
+		return &corev1.PodList{}, nil
+	}}, NewKindBudget(NewMemberBudget(1<<20, 1<<20, 10)), func(object any) (any, error) { return object, nil })
+	_, err := meter.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(decodes).To(BeEmpty())
 }
 
 func TestAListThatRepeatsItselfOrItsEmptyPagesIsEnded(t *testing.T) {

@@ -24,37 +24,62 @@ func NewDecodes(atOnce int) Decodes { return make(Decodes, atOnce) }
 
 // turn is the place that one body has, if it is large. A body may be closed while it is read.
 type turn struct {
-	of  Decodes
-	ctx context.Context
+	ofCall bool // the bodies of a call have it, one after the other
 
 	mu          sync.Mutex
+	of          Decodes
+	ctx         context.Context // of the request
 	taken, over bool
+}
+
+// callKey finds the turn of a call in its context.
+type callKey struct{}
+
+// Call returns the context of one call of a client, which decodes an answer after it has closed its body: if the answer is large, it has its
+// turn until done is called. The call must make one request at a time and close each answer before the next, and must not watch.
+func Call(ctx context.Context) (call context.Context, done func()) {
+	t := &turn{ofCall: true}
+	return context.WithValue(ctx, callKey{}, t), t.close
+}
+
+// turnOf returns the turn of the answer to a request. What the same call asked for before is decoded, or nobody wants it any more.
+func (d Decodes) turnOf(ctx context.Context) *turn {
+	t, ok := ctx.Value(callKey{}).(*turn)
+	if !ok {
+		return &turn{of: d, ctx: ctx}
+	}
+	t.end()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of, t.ctx = d, ctx
+	return t
 }
 
 // take waits for a place, unless the body has one or so few bytes that it needs none.
 func (t *turn) take(bytes int) error {
-	if t.of == nil || bytes <= smallPart || t.has() {
+	of, ctx, has := t.what()
+	if of == nil || bytes <= smallPart || has {
 		return nil
 	}
 	select {
-	case t.of <- struct{}{}:
-	case <-t.ctx.Done():
-		return context.Cause(t.ctx)
+	case of <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
-		<-t.of
+		<-of
 		return http.ErrBodyReadAfterClose
 	}
 	t.taken = true
 	return nil
 }
 
-func (t *turn) has() bool {
+func (t *turn) what() (of Decodes, ctx context.Context, has bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.taken
+	return t.of, t.ctx, t.taken
 }
 
 // end gives the place back.
@@ -64,6 +89,13 @@ func (t *turn) end() {
 	if t.taken {
 		<-t.of
 		t.taken = false
+	}
+}
+
+// read ends the turn of a body that is closed, unless its call goes on.
+func (t *turn) read() {
+	if !t.ofCall {
+		t.close()
 	}
 }
 

@@ -68,6 +68,7 @@ func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept-Encoding", "identity")
 		}
+		turn := i.Decodes.turnOf(req.Context())
 		resp, err := next.RoundTrip(req)
 		if err != nil {
 			return nil, err
@@ -83,7 +84,7 @@ func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 		protobuf, ok := encodingOf(resp)
 		switch stream := streams(req, resp); {
 		case ok:
-			resp.Body = i.body(req, resp, stream, protobuf)
+			resp.Body = i.body(req, resp, stream, protobuf, turn)
 		case stream: // a client would leave it open
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("member %s: the events of a watch: %w", i.Member, ErrUnreadable)
@@ -129,8 +130,8 @@ func asText(resp *http.Response) {
 }
 
 // body is what clients read of an answer.
-func (i Intake) body(req *http.Request, resp *http.Response, stream, protobuf bool) io.ReadCloser {
-	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, failed: func(err error) error {
+func (i Intake) body(req *http.Request, resp *http.Response, stream, protobuf bool, turn *turn) io.ReadCloser {
+	body := &lookedThrough{from: resp.Body, turn: turn, failed: func(err error) error {
 		err = fmt.Errorf("member %s: %w", i.Member, err)
 		report(req.Context(), err)
 		return err
@@ -311,8 +312,8 @@ func (b *lookedThrough) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close closes the body, which is decoded, or nobody wants it any more.
+// Close closes the body, which is decoded, or its call decodes it now, or nobody wants it any more.
 func (b *lookedThrough) Close() error {
-	defer b.turn.close()
+	defer b.turn.read()
 	return b.from.Close()
 }
