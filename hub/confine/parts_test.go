@@ -5,10 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
 // shown is what a policy of an account says, by its suffix; "": there is none.
@@ -61,6 +66,32 @@ func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 	with.Resources = append(with.Resources, carts)
 	if text := shown(t, with, "shops"); !strings.Contains(text, `r.kind == \"Cart\"`) {
 		t.Errorf("both kinds have Deployments, and one policy must not refuse what the other one lets through: %s", text)
+	}
+}
+
+// For each account an API server copies the Deployment several times: a thousand objects of a kind have a thousand accounts.
+func TestADeploymentIsComparedWithTheAccountsOfOthersOnly(t *testing.T) {
+	a := confine.Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll", Resources: []module.Resource{webapp.Resource(&webapp.Policy{})}}
+	var looked []*metav1.LabelSelector
+	for _, made := range confine.Policies(a) {
+		if each := made.Binding.Spec.ParamRef; each != nil {
+			looked = append(looked, each.Selector)
+		}
+	}
+	if len(looked) != 1 {
+		t.Fatalf("policies with parameters: %d, want that of accounts", len(looked))
+	}
+	selector, err := metav1.LabelSelectorAsSelector(looked[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := &v1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	own := webapp.Desire(app, policy.Keys{}, false).Account.Labels
+	if selector.Matches(labels.Set(own)) {
+		t.Errorf("%s selects the account of a WebApp: %v", selector, own)
+	}
+	if !selector.Matches(labels.Set{"app.kubernetes.io/managed-by": "plimsoll"}) {
+		t.Errorf("%s does not select the account of somebody else", selector)
 	}
 }
 

@@ -114,8 +114,11 @@ type rule struct {
 	conditions  []admissionregistrationv1.MatchCondition // beside the one for the user
 	variables   []admissionregistrationv1.Variable
 	validations []admissionregistrationv1.Validation
-	// ofEach is the kind whose objects of the request's namespace the validations are about, one by one, as params; nil: none.
+	// ofEach is the kind whose objects of the request's namespace the validations are about, one by one, as params; nil: none. For each of
+	// them an API server copies the request's object several times.
 	ofEach *admissionregistrationv1.ParamKind
+	// without is a label that they do not have; "": any.
+	without string
 }
 
 func (r *rule) policy(a Account) Policy {
@@ -128,6 +131,9 @@ func (r *rule) policy(a Account) Policy {
 	var each *admissionregistrationv1.ParamRef
 	if r.ofEach != nil {
 		each = &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction)}
+		if r.without != "" {
+			each.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: r.without, Operator: metav1.LabelSelectorOpDoesNotExist}}
+		}
 	}
 	return Policy{
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{

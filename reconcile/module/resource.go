@@ -40,7 +40,9 @@ type Resource struct {
 	// addresses over; such autoscalers scale the Workload of that name.
 	Parts []schema.GroupResource
 	// Label is the label whose value, on the pods of an object of the kind, is the object's name. Deployments, Services and
-	// PodDisruptionBudgets among the parts must select by it, and by nothing else. Empty: they may select any pods of the namespace.
+	// PodDisruptionBudgets among the parts must select by it, and by nothing else. ServiceAccounts among the parts should have it as well: a
+	// member's API server compares each Deployment with every account of the namespace that does not. Empty: they may select any pods of
+	// the namespace.
 	Label string
 	// Workload is the kind of the part whose replicas are those of the object: its Deployment, say. Such a kind has the subresource
 	// scale, and a FleetPlacement may name it. Empty: none may.

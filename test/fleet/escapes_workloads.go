@@ -92,6 +92,7 @@ func workloadEscapes() []Escape {
 		{Name: "change another's service account", try: patchingAccount(`{"imagePullSecrets":[{"name":"escaped"}]}`)},
 		{Name: "take over another's service account", try: patchingAccount(`{"metadata":{"ownerReferences":[{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp",` +
 			`"name":"` + foreignAccount + `","uid":"of-nobody","controller":true}]}}`)},
+		{Name: "label another's service account as a WebApp's", try: patchingAccount(`{"metadata":{"labels":{"` + v1.LabelWebApp + `":"` + foreignAccount + `"}}}`)},
 		{Name: "take over another's Service", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"spec":{"externalIPs":["10.1.2.3"]}}`)
 			_, err := p.CoreV1().Services(metav1.NamespaceDefault).Patch(ctx, "kubernetes", kind, data, options)
