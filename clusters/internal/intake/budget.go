@@ -180,6 +180,13 @@ func (m *Meter) countPage(list runtime.Object, objects int) error {
 	return nil
 }
 
+// onePage reads a page, which has its turn until it is decoded.
+func (m *Meter) onePage(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	ctx, done := Call(ctx)
+	defer done()
+	return m.ListerWatcherWithContext.ListWithContext(ctx, options)
+}
+
 // pageShrink is by what a page is divided that is too large, as of objects of a MiB each.
 const pageShrink = 10
 
@@ -188,9 +195,7 @@ const pageShrink = 10
 func (m *Meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for ; ; options.Limit /= pageShrink {
 		tried := NewKindBudget(m.budget.of)
-		call, done := Call(context.WithValue(ctx, kindBudgetKey{}, tried))
-		list, err := m.ListerWatcherWithContext.ListWithContext(call, options)
-		done()
+		list, err := m.onePage(context.WithValue(ctx, kindBudgetKey{}, tried), options)
 		if err != nil && errors.Is(err, ErrTooLarge) && options.Limit >= pageShrink {
 			continue
 		}
