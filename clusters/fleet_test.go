@@ -251,18 +251,6 @@ func (e *fakeEvents) with(prefix string) func() int {
 	}
 }
 
-// repeated lists the events that came more than once.
-func (e *fakeEvents) repeated() []string {
-	seen, repeated := map[string]bool{}, []string(nil)
-	for _, line := range e.all() {
-		if seen[line] {
-			repeated = append(repeated, line)
-		}
-		seen[line] = true
-	}
-	return repeated
-}
-
 // switchableFence lets writes pass until it is shut.
 type switchableFence struct {
 	mu   sync.Mutex

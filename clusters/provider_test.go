@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -138,7 +139,10 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 		"dotted name":    {secret: "a.b", want: "Refused/InvalidName"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, api := newFleet(t), newFakeAPI(t, "cluster-a")
+			f := newFleet(t, func(o *Options) { // on a busy machine nothing but what hangs may take too long: its problem would be another one
+				o.ProbeTimeout, o.RequestTimeout, o.WarmTimeout = 2*time.Second, 5*time.Second, 5*time.Second
+			})
+			api := newFakeAPI(t, "cluster-a")
 			f.secrets.put("healthy", good.kubeconfig())
 			healthy := f.awaitReady("healthy")
 			secret, kubeconfig := cmp.Or(tc.secret, "a"), api.kubeconfig()
@@ -151,7 +155,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			f.secrets.put(secret, kubeconfig)
 			f.g.Eventually(f.state(secret)).Should(Equal(tc.want))
 			state, reason := tc.want[:len(tc.want)-len(reasonOf(tc.want))-1], reasonOf(tc.want)
-			f.g.Eventually(f.events.with(secret + " Warning/" + reason)).ShouldNot(BeZero())
+			f.g.Eventually(f.events.with(secret + " Warning/" + reason)).Should(Equal(1))
 			f.g.Expect(f.metric("plimsoll_member_state{member=" + secret + ",state=" + state + "}")()).To(Equal(1.0))
 			if state == "Refused" {
 				f.g.Eventually(f.metric("plimsoll_member_refused_total{reason=" + reason + "}")).Should(Equal(1.0))
@@ -169,7 +173,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			f.secrets.put(secret, api.kubeconfig())
 			f.awaitReady(secret)
 			f.g.Eventually(f.aware.live(secret)).Should(Equal(1))
-			f.g.Expect(f.events.repeated()).To(BeEmpty())
+			f.g.Expect(f.events.with(secret + " Warning/" + reason)()).To(Equal(1))
 		})
 	}
 }

@@ -102,6 +102,10 @@ func TestCallsThatDoNotArriveLeaveRoomForOthersAndEnd(t *testing.T) {
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(Equal(codes.Canceled)), "it ends though its caller waits")
 	end()
 	callers.Wait()
+	close(ended)
+	for code := range ended {
+		g.Expect(code).To(Equal(codes.Canceled), "so does each of the others")
+	}
 	g.Eventually(func() codes.Code { return get(same) }).WithTimeout(time.Minute).Should(Equal(codes.OK))
 }
 

@@ -17,14 +17,7 @@ import (
 
 // workloadEscapes need what a member has for WebApps.
 func workloadEscapes() []Escape {
-	patchingAccount := func(body string) func(context.Context, *prisoner) error {
-		return func(ctx context.Context, p *prisoner) error {
-			kind, data, options := patch(body)
-			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Patch(ctx, foreignAccount, kind, data, options)
-			return err
-		}
-	}
-	return append(baselineEscapes(), []Escape{
+	return append(append(baselineEscapes(), accountEscapes()...), []Escape{
 		{Name: "change a Deployment that is no WebApp's", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"attacker:1"}]}}}}`)
 			_, err := p.AppsV1().Deployments(escapeTargets).Patch(ctx, foreignPod, kind, data, options)
@@ -89,16 +82,29 @@ func workloadEscapes() []Escape {
 			_, err := p.AppsV1().Deployments(metav1.NamespaceSystem).Patch(ctx, systemPod, kind, data, options, "scale")
 			return err
 		}},
-		{Name: "change another's service account", try: patchingAccount(`{"imagePullSecrets":[{"name":"escaped"}]}`)},
-		{Name: "take over another's service account", try: patchingAccount(`{"metadata":{"ownerReferences":[{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp",` +
-			`"name":"` + foreignAccount + `","uid":"of-nobody","controller":true}]}}`)},
-		{Name: "label another's service account as a WebApp's", try: patchingAccount(`{"metadata":{"labels":{"` + v1.LabelWebApp + `":"` + foreignAccount + `"}}}`)},
 		{Name: "take over another's Service", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"spec":{"externalIPs":["10.1.2.3"]}}`)
 			_, err := p.CoreV1().Services(metav1.NamespaceDefault).Patch(ctx, "kubernetes", kind, data, options)
 			return err
 		}},
 	}...)
+}
+
+// accountEscapes change the service account of somebody else.
+func accountEscapes() []Escape {
+	patchingAccount := func(body string) func(context.Context, *prisoner) error {
+		return func(ctx context.Context, p *prisoner) error {
+			kind, data, options := patch(body)
+			_, err := p.CoreV1().ServiceAccounts(escapeTargets).Patch(ctx, foreignAccount, kind, data, options)
+			return err
+		}
+	}
+	return []Escape{
+		{Name: "change another's service account", try: patchingAccount(`{"imagePullSecrets":[{"name":"escaped"}]}`)},
+		{Name: "take over another's service account", try: patchingAccount(`{"metadata":{"ownerReferences":[{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp",` +
+			`"name":"` + foreignAccount + `","uid":"of-nobody","controller":true}]}}`)},
+		{Name: "label another's service account as a WebApp's", try: patchingAccount(`{"metadata":{"labels":{"` + v1.LabelWebApp + `":"` + foreignAccount + `"}}}`)},
+	}
 }
 
 // baselineEscapes run pods that the baseline Pod Security Standard does not allow, where nothing else enforces it.

@@ -31,7 +31,7 @@ func (r liveReader) List(ctx context.Context, list client.ObjectList, opts ...cl
 }
 
 // decodingClient does the same for what a client decodes: answers to writes, and reads that are not cached. Deletions have answers that
-// nobody decodes.
+// nobody decodes, and the status is written as a subresource.
 type decodingClient struct{ client.Client }
 
 // Get reads an object. Only those without a Go type come from the member, and the others from its cache.
@@ -68,8 +68,6 @@ func (c decodingClient) Apply(ctx context.Context, obj runtime.ApplyConfiguratio
 func (c decodingClient) SubResource(name string) client.SubResourceClient {
 	return decodingSubResource{c.Client.SubResource(name)}
 }
-
-func (c decodingClient) Status() client.SubResourceWriter { return c.SubResource("status") }
 
 type decodingSubResource struct{ client.SubResourceClient }
 

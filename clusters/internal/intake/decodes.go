@@ -57,7 +57,7 @@ func (d Decodes) turnOf(ctx context.Context) *turn {
 
 // take waits for a place, unless the body has one or so few bytes that it needs none.
 func (t *turn) take(bytes int) error {
-	of, ctx, has := t.what()
+	of, ctx, has := t.state()
 	if of == nil || bytes <= smallPart || has {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (t *turn) take(bytes int) error {
 	return nil
 }
 
-func (t *turn) what() (of Decodes, ctx context.Context, has bool) {
+func (t *turn) state() (of Decodes, ctx context.Context, has bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.of, t.ctx, t.taken
@@ -92,8 +92,8 @@ func (t *turn) end() {
 	}
 }
 
-// read ends the turn of a body that is closed, unless its call goes on.
-func (t *turn) read() {
+// bodyClosed ends the turn of a body that is closed, unless its call goes on.
+func (t *turn) bodyClosed() {
 	if !t.ofCall {
 		t.close()
 	}

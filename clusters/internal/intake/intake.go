@@ -314,6 +314,6 @@ func (b *lookedThrough) Read(p []byte) (int, error) {
 
 // Close closes the body, which is decoded, or its call decodes it now, or nobody wants it any more.
 func (b *lookedThrough) Close() error {
-	defer b.turn.read()
+	defer b.turn.bodyClosed()
 	return b.from.Close()
 }
