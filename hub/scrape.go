@@ -54,7 +54,7 @@ func (h *Hub) buildMetrics(context.Context) error {
 
 // gathered are the hub's own series, and those of controller-runtime and client-go that are true of it.
 func (h *Hub) gathered() prometheus.Gatherer {
-	return prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}
+	return prometheus.Gatherers{h.registry, metrics.Registry}
 }
 
 // scrapes answers with what is gathered, a few at a time; others get 503.

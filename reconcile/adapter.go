@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
@@ -23,8 +20,7 @@ import (
 
 var errDeadline = errors.New("the reconcile's deadline passed")
 
-// adapter calls a typed reconciler for the keys that controller-runtime's workers take from the queue. It gives
-// controller-runtime nothing to add again: what a result means is reported to the queue.
+// adapter calls a typed reconciler for the keys of a controller.
 type adapter[T client.Object] struct {
 	controller *Controller
 	reconciler Reconciler[T]
@@ -33,27 +29,6 @@ type adapter[T client.Object] struct {
 	dependsOn  func(obj T) []Dependency
 
 	finalizeDeadline time.Duration
-}
-
-// Reconcile implements controller-runtime's reconciler; it always succeeds.
-func (a *adapter[T]) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrlreconcile.Result, error) {
-	c := a.controller
-	w, ok := c.queue.begin(req)
-	if !ok {
-		return ctrlreconcile.Result{}, nil
-	}
-	began := time.Now()
-	end := a.run(ctx, w.engagement, req.NamespacedName)
-	v := judge(end, w.attempts, c.queue.pace, rand.Float64()) //nolint:gosec // spreads load
-	c.rt.metrics.ran(c.name, w, v, time.Since(began))
-	if !c.queue.report(req, v) {
-		c.leave(w.flow)
-		return ctrlreconcile.Result{}, nil
-	}
-	if v.failed() && ctx.Err() == nil && w.engagement.live() {
-		logFailure(ctx, w.engagement.log, req.NamespacedName, v, end.err)
-	}
-	return ctrlreconcile.Result{}, nil
 }
 
 // run reads the object and calls the reconciler, within the deadline and the life of the member.

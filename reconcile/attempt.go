@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +53,7 @@ func (a *adapter[T]) act(ctx context.Context, e *engagement, req Request[T]) (en
 			end = a.panicked(e, client.ObjectKeyFromObject(req.Object), p)
 		}
 	}()
+	ctx = logr.NewContextWithSlogLogger(ctx, req.Log) // what controller-runtime's log.FromContext returns
 	if end, decided := a.finalize(ctx, e, req); decided {
 		return end
 	}

@@ -198,15 +198,10 @@ func (b *Builder[T]) register() (*Controller, error) {
 	c.queue.kind = watches[0].gvk
 	c.queue.pace, c.queue.limit, c.queue.overdue = b.tuning.pace(b.traits.status), b.tuning.rateLimit(), b.deadline+stuckGrace
 	_, c.keeps = b.reconciler.(Forgetter)
-	work := &adapter[T]{
+	c.run = (&adapter[T]{
 		controller: c, reconciler: b.reconciler, primary: b.traits, deadline: b.deadline, dependsOn: b.dependsOn,
 		finalizeDeadline: cmp.Or(b.tuning.finalizeDeadline, defaultFinalizeDeadline),
-	}
-	inner, err := newInner(c, work)
-	if err != nil {
-		return nil, err
-	}
-	c.TypedController, c.run = inner, work.run
+	}).run
 	return c, b.rt.add(c)
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func TestAnEventOfAnOwnedOrWatchedKindCountsWhenItsPredicatesSaySo(t *testing.T) {
@@ -109,9 +110,10 @@ func TestAnyOwnerWakesThoseThatDoNotControl(t *testing.T) {
 func TestARequestsLoggerNamesControllerMemberAndObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Resync: -1})
-		c := launch(h, For(h.Runtime, "c", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
+		c := launch(h, For(h.Runtime, "c", reconciler(func(ctx context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
 			req.Log.With("more", "yes").Info("with more")
 			req.Log.Info("seen")
+			ctrllog.FromContext(ctx).Info("seen by a library")
 			return Done(), nil
 		})))
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
@@ -119,7 +121,7 @@ func TestARequestsLoggerNamesControllerMemberAndObject(t *testing.T) {
 		synctest.Wait()
 		h.cancel()
 		want := map[string]string{"controller": "c", "member": "a", "namespace": "default", "name": "one"}
-		for message, want := range map[string]map[string]string{"seen": want, "with more": {"controller": "c", "member": "a", "namespace": "default", "name": "one", "more": "yes"}} {
+		for message, want := range map[string]map[string]string{"seen": want, "seen by a library": want, "with more": {"controller": "c", "member": "a", "namespace": "default", "name": "one", "more": "yes"}} {
 			lines := h.log.at(slog.LevelInfo)
 			i := slices.IndexFunc(lines, func(line logLine) bool { return line.message == message })
 			if i < 0 {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -26,8 +25,6 @@ import (
 // A Controller runs one reconciler in every member that has its kinds. Add it to a multicluster manager: Start runs the
 // workers, Engage and the member's context say where. It does not wait for leadership, as holds decide who acts.
 type Controller struct {
-	controller.TypedController[mcreconcile.Request]
-
 	rt      *Runtime
 	name    string
 	queue   *queue
@@ -46,27 +43,6 @@ var (
 	_ manager.LeaderElectionRunnable = (*Controller)(nil)
 )
 
-// newInner creates controller-runtime's half of a controller: its workers.
-func newInner(c *Controller, r mcreconcile.Reconciler) (controller.TypedController[mcreconcile.Request], error) {
-	log := logr.FromSlogHandler(c.rt.log.Handler()).WithValues("controller", c.name)
-	yes, no := true, false
-	return controller.NewTypedUnmanaged(c.name, controller.TypedOptions[mcreconcile.Request]{
-		Reconciler:              r,
-		MaxConcurrentReconciles: c.rt.opts.Workers,
-		SkipNameValidation:      &yes, // the runtime's names are unique, the process's need not be
-		NeedLeaderElection:      &no,
-		NewQueue: func(string, workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
-			return workQueue{c.queue}
-		},
-		LogConstructor: func(req *mcreconcile.Request) logr.Logger {
-			if req == nil {
-				return log
-			}
-			return log.WithValues("member", req.ClusterName.String(), "namespace", req.Namespace, "name", req.Name)
-		},
-	})
-}
-
 // Name is the controller's name in the ledger, the metrics and the API.
 func (c *Controller) Name() string { return c.name }
 
@@ -82,16 +58,39 @@ func (c *Controller) Kinds() []clusters.Kind {
 // NeedLeaderElection is false: a standby fills its queues as well, behind a hold.
 func (c *Controller) NeedLeaderElection() bool { return false }
 
-// Start runs the workers until ctx ends and the last of them has finished; then all engagements end.
+// Start runs the workers until ctx ends and the last of them has finished; then all engagements end. A second call is an error.
 func (c *Controller) Start(ctx context.Context) error {
-	err := c.TypedController.Start(ctx)
+	if !c.queue.open(func(req mcreconcile.Request) { c.reconcile(ctx, req) }) {
+		return errors.New("controller " + c.name + " was started before")
+	}
+	<-ctx.Done()
+	c.queue.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
 	for _, e := range c.engagements {
 		e.cancel(errStopped)
 	}
-	return err
+	return nil
+}
+
+// reconcile runs the key that a worker has taken, and reports to the queue what its result means.
+func (c *Controller) reconcile(ctx context.Context, req mcreconcile.Request) {
+	w, ok := c.queue.begin(req)
+	if !ok {
+		return
+	}
+	began := time.Now()
+	end := c.run(ctx, w.engagement, req.NamespacedName)
+	v := judge(end, w.attempts, c.queue.pace, rand.Float64()) //nolint:gosec // spreads load
+	c.rt.metrics.ran(c.name, w, v, time.Since(began))
+	if !c.queue.report(req, v) {
+		c.leave(w.flow)
+		return
+	}
+	if v.failed() && ctx.Err() == nil && w.engagement.live() {
+		logFailure(ctx, w.engagement.log, req.NamespacedName, v, end.err)
+	}
 }
 
 // Engage lets the controller work in a member until ctx ends. It waits for nothing, and is a no-op for the instance that

@@ -27,6 +27,7 @@
 //	queue.go       the states of a key; record.go: one key; flow.go: the keys of one controller in one member, in line,
 //	               and how they come and go with the member
 //	pick.go        which key is next: priorities, members in turn; member.go: the budget that controllers share; ratelimit.go: how many begin
+//	workers.go     the goroutines that run keys, and how they come and go
 //	adapter.go     the call itself: attempt.go, stuck.go; decision.go: what its result means; timers.go: when it is next
 //
 // Parts of it are packages of their own below internal, each with a map in its doc.go: apply (server-side apply), depend (which
@@ -34,6 +35,5 @@
 // each member's name), retry (back-off and final errors) and object (names and kinds). The queue stays here: it has one lock with
 // holds, operations and the ledger.
 //
-// metrics.go has the metrics, without the series of controller-runtime that nothing updates.
-// workqueue.go is the queue as controller-runtime's workers see it.
+// metrics.go has the metrics.
 package reconcile

@@ -61,8 +61,7 @@ func (b *bench) take(q *queue) (mcreconcile.Request, Priority, bool) {
 	if r == nil {
 		return mcreconcile.Request{}, 0, false
 	}
-	h := handOf(r)
-	return h.req, h.priority, true
+	return handOf(r).req, r.priority, true
 }
 
 // sit makes a worker wait for a key.

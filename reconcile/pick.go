@@ -1,10 +1,6 @@
 package reconcile
 
-import (
-	"time"
-
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
-)
+import "time"
 
 // shareEvery is the share of the lower priorities: of so many keys that are taken, one is taken from the background priority and one
 // from the changed priority, if they have any, whatever waits above them. Otherwise the better priority always goes first. The
@@ -83,7 +79,6 @@ func (q *queue) start(r *record) {
 	if l.bucket != nil && r.priority != PriorityOrdered {
 		l.bucket.take(now)
 	}
-	q.active.add()
 	m.active.add()
 	q.rt.active.add()
 	if m.full() {
@@ -94,71 +89,4 @@ func (q *queue) start(r *record) {
 	if q.spare() == q.reserve { // from now on they are scarce
 		q.reseat()
 	}
-}
-
-// handout is a key on its way to a worker. Not ok: there will be no more.
-type handout struct {
-	req      mcreconcile.Request
-	priority Priority
-	ok       bool
-}
-
-func handOf(r *record) handout {
-	return handout{req: request(r.flow.member.name, r.key), priority: r.priority, ok: true}
-}
-
-// take waits for a key that may run.
-func (q *queue) take() handout {
-	q.rt.mu.Lock()
-	if q.down {
-		q.rt.mu.Unlock()
-		return handout{}
-	}
-	if r := q.pick(); r != nil {
-		h := handOf(r)
-		q.rt.mu.Unlock()
-		return h
-	}
-	c := q.handoff.Get().(chan handout)
-	q.idle = append(q.idle, c)
-	q.rt.mu.Unlock()
-	h := <-c
-	q.handoff.Put(c)
-	return h
-}
-
-// handOne gives one runnable key to an idle worker, if there are both.
-func (q *queue) handOne() bool {
-	last := len(q.idle) - 1
-	if last < 0 {
-		return false
-	}
-	r := q.pick()
-	if r == nil {
-		return false
-	}
-	c := q.idle[last]
-	q.idle[last] = nil
-	q.idle = q.idle[:last]
-	c <- handOf(r)
-	return true
-}
-
-// handOut gives runnable keys to idle workers until either run out.
-func (q *queue) handOut() {
-	for q.handOne() {
-	}
-}
-
-// controllerRuntimePriorities of controller-runtime's queue, by priority.
-var controllerRuntimePriorities = [priorities]int{PriorityOrdered: 100, PriorityChanged: 0, PriorityBackground: -100}
-
-func priorityOf(priority *int) Priority {
-	switch {
-	case priority == nil || *priority == 0:
-		return PriorityChanged
-	case *priority < 0:
-		return PriorityBackground
-	}
-	return PriorityOrdered
 }

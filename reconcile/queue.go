@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
@@ -16,7 +17,7 @@ import (
 // key has one [record] and every record one state.
 //
 // What may run is handed out by priority, and within a priority the members take turns; see pick.go. One rule makes it lively:
-// while a worker is idle, nothing may be runnable. Whatever makes a key runnable (a change, a timer, a released hold, a
+// while a worker is idle or may be started, nothing may be runnable. Whatever makes a key runnable (a change, a timer, a released hold, a
 // freed worker of its member) therefore ends in handOut or [member.serve].
 //
 // All queues of a runtime share one lock, Runtime.mu: every step is short and constant, or logarithmic in the number of
@@ -36,11 +37,13 @@ type queue struct {
 	rounds  [priorities]round
 	picks   uint32
 	running map[mcreconcile.Request]run
-	active  active
-	orphans int            // runs whose flow is gone
-	idle    []chan handout // workers without a key; the last to come is the first to go, so that few stacks stay warm
+	orphans int // runs whose flow is gone
+
+	run     func(mcreconcile.Request) // what a worker does with a key; nil: no worker may be started yet
+	workers int                       // that were started and have not ended
+	idle    []chan handout            // those without a key; the last to come is the first to go, so that few stacks stay warm
 	down    bool
-	handoff sync.Pool // chan handout with room for one
+	crew    sync.WaitGroup
 }
 
 // A run is a key that a worker holds.
@@ -57,7 +60,6 @@ func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *qu
 	return &queue{
 		rt: rt, name: name, perMember: perMember, reserve: max(rt.opts.Workers/2-perMember, 0), resync: resync, pace: retry.Usual,
 		flows: map[string]*flow{}, running: map[mcreconcile.Request]run{},
-		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
 	}
 }
 
@@ -130,23 +132,6 @@ func (q *queue) want(r *record, priority Priority) {
 	q.rt.timers.clear(r)
 	r.flow.enqueue(r, priority, q.rt.now())
 	q.handOut()
-}
-
-// wakeAt makes a key run at a time, or earlier if it would anyway.
-func (q *queue) wakeAt(r *record, due int64, reason string) {
-	switch r.state {
-	case keyRunning:
-		r.again = min(r.again, PriorityChanged) // late is worse than early
-		return
-	case keyQueued:
-		return
-	case keyWaiting:
-		if r.nextTry <= due {
-			return
-		}
-	}
-	q.wait(r, due, reason, false)
-	q.rt.arm(q.rt.now())
 }
 
 // wait puts a record that is in no line to sleep until its next try, or the resync before it. In a member that was given up
@@ -265,7 +250,6 @@ func (q *queue) done(req mcreconcile.Request) {
 	}
 	q.rt.active.done()
 	m.active.done()
-	q.active.done()
 	m.tidy()
 }
 
@@ -341,6 +325,6 @@ func (q *queue) next(r *record, v decision, again Priority, now int64) {
 
 func request(member string, key types.NamespacedName) (req mcreconcile.Request) {
 	req.NamespacedName = key
-	req.ClusterName = clusterName(member)
+	req.ClusterName = multicluster.ClusterName(member)
 	return req
 }

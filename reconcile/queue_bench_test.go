@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
 const benchKeys = 100_000
@@ -39,7 +40,6 @@ func benchQueue(b *testing.B, members int) (*bench, *queue, []*flow, []types.Nam
 // BenchmarkQueueCycle is one event, one take and one end of a reconcile, among 100,000 keys.
 func BenchmarkQueueCycle(b *testing.B) {
 	bench, q, flows, keys := benchQueue(b, 4)
-	w := workQueue{q}
 	for i := 0; b.Loop(); i++ {
 		i %= benchKeys
 		q.wake(flows[i%len(flows)], keys[i], PriorityChanged, nil)
@@ -47,8 +47,7 @@ func BenchmarkQueueCycle(b *testing.B) {
 		if !ok {
 			b.Fatal("nothing to take")
 		}
-		q.report(req, done)
-		w.Done(req)
+		bench.finish(q, req, done)
 	}
 }
 
@@ -61,30 +60,20 @@ func BenchmarkQueueRepeatedEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkQueueWorkers is the same cycle with goroutines that wait for keys, as controller-runtime's do.
+// BenchmarkQueueWorkers is the same cycle with workers.
 func BenchmarkQueueWorkers(b *testing.B) {
 	_, q, flows, keys := benchQueue(b, 4)
-	w := workQueue{q}
-	ended := make(chan struct{}, 1024)
-	for range 16 {
-		go func() {
-			for {
-				req, shutdown := w.Get()
-				if shutdown {
-					return
-				}
-				q.report(req, done)
-				w.Done(req)
-				ended <- struct{}{}
-			}
-		}()
-	}
+	ended := make(chan struct{}, 1)
+	q.open(func(req mcreconcile.Request) {
+		q.report(req, done)
+		ended <- struct{}{}
+	})
 	for i := 0; b.Loop(); i++ {
 		i %= benchKeys
 		q.wake(flows[i%len(flows)], keys[i], PriorityChanged, nil)
 		<-ended
 	}
-	w.ShutDown()
+	q.close()
 }
 
 // BenchmarkQueueHold holds and releases a member that holds 25,000 keys.

@@ -118,7 +118,6 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"order":   func(t *rapid.T) { m.t = t; m.order() },
 		"delete":  func(t *rapid.T) { m.t = t; m.remove() },
 		"retire":  func(t *rapid.T) { m.t = t; m.retire() },
-		"after":   func(t *rapid.T) { m.t = t; m.after() },
 		"time": func(t *rapid.T) {
 			m.t = t
 			m.pass(time.Duration(rapid.IntRange(1, 400).Draw(t, "seconds")) * time.Second)
@@ -179,16 +178,6 @@ func (m *model) owe(l *flow, name string) {
 func (m *model) look() {
 	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
 	l.queue.wake(l, nsName(name), PriorityBackground, nil)
-}
-
-func (m *model) after() {
-	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
-	w := workQueue{l.queue}
-	if rapid.Bool().Draw(m.t, "rate limited") {
-		w.AddRateLimited(request(l.member.name, nsName(name)))
-		return
-	}
-	w.AddAfter(request(l.member.name, nsName(name)), time.Duration(rapid.IntRange(1, 100).Draw(m.t, "seconds"))*time.Second)
 }
 
 func (m *model) remove() {

@@ -31,7 +31,7 @@ type Request[T client.Object] struct {
 	Client client.Client // reads from the member's cache, writes fenced by ownership
 	Live   client.Reader // reads from the member's API server; not for hot paths
 	Events Recorder      // records Events in the member, about Object
-	Log    *slog.Logger  // names the controller, the member and the object
+	Log    *slog.Logger  // names the controller, the member and the object; controller-runtime's log.FromContext returns it as well
 
 	// Conditions of Object, which are written with its status when the reconcile has ended; see [StatusObject].
 	Conditions *Conditions

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
 func TestRecordsComeInOrderAndMayBeLeftEarly(t *testing.T) {
@@ -48,18 +49,16 @@ type versions struct {
 }
 
 func TestNoChangeIsLostBetweenManyProducersWorkersAndHolds(t *testing.T) {
-	b := newBench(t, Options{WorkersPerMember: 3}, &queue{name: "x", perMember: 2}, &queue{name: "y", perMember: 3})
+	b := newBench(t, Options{WorkersPerMember: 3, Workers: 6}, &queue{name: "x", perMember: 2}, &queue{name: "y", perMember: 3})
 	members := []string{"a", "b", "c"}
 	changes := map[string]*versions{}
-	var producers, workers sync.WaitGroup
+	var producers sync.WaitGroup
 	for _, q := range b.queues {
 		for _, member := range members {
 			changes[q.name+member] = &versions{}
 			b.join(q, member)
 		}
-		for range 6 {
-			workers.Go(func() { consume(q, changes) })
-		}
+		q.open(func(req mcreconcile.Request) { consume(q, req, changes) })
 	}
 	for _, q := range b.queues {
 		for i, member := range members {
@@ -77,14 +76,13 @@ func TestNoChangeIsLostBetweenManyProducersWorkersAndHolds(t *testing.T) {
 		if err := b.rt.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if (workQueue{b.queues[0]}).Len()+(workQueue{b.queues[1]}).Len() == 0 {
+		if b.queues[0].waiting()+b.queues[1].waiting() == 0 {
 			break
 		}
 	}
 	for _, q := range b.queues {
-		workQueue{q}.ShutDownWithDrain()
+		q.close()
 	}
-	workers.Wait()
 	for name, v := range changes {
 		for i := range v.made {
 			if made, seen := v.made[i].Load(), v.seen[i].Load(); made != seen {
@@ -102,18 +100,10 @@ func produce(q *queue, l *flow, v *versions, seed int64) {
 	}
 }
 
-func consume(q *queue, changes map[string]*versions) {
-	w := workQueue{q}
-	for n := 0; ; n++ {
-		req, shutdown := w.Get()
-		if shutdown {
-			return
-		}
-		var i int
-		_, _ = fmt.Sscan(req.Name, &i)
-		v := changes[q.name+req.ClusterName.String()]
-		v.seen[i].Store(v.made[i].Load())
-		q.report(req, done)
-		w.Done(req)
-	}
+func consume(q *queue, req mcreconcile.Request, changes map[string]*versions) {
+	var i int
+	_, _ = fmt.Sscan(req.Name, &i)
+	v := changes[q.name+req.ClusterName.String()]
+	v.seen[i].Store(v.made[i].Load())
+	q.report(req, done)
 }
