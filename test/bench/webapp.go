@@ -147,7 +147,11 @@ func (b *bench) webAppNamespaces(ctx context.Context) (map[string]string, error)
 // clearWebApps deletes all WebApps of namespaces, and waits until what they consisted of is gone as well.
 func (b *bench) clearWebApps(ctx context.Context, clients map[string]client.WithWatch, namespaces map[string]string) error {
 	return b.eachMember(ctx, func(ctx context.Context, m *fleet.Member) error {
-		if err := clients[m.Name].DeleteAllOf(ctx, &v1.WebApp{}, client.InNamespace(namespaces[m.Name])); err != nil {
+		err := fleet.Await(ctx, "the WebApps to go", func(ctx context.Context) (bool, error) {
+			// An API server that is busy does not delete all of them in the minute that it gives a call.
+			return true, clients[m.Name].DeleteAllOf(ctx, &v1.WebApp{}, client.InNamespace(namespaces[m.Name]))
+		})
+		if err != nil {
 			return err
 		}
 		return fleet.Await(ctx, "the pods of WebApps to go", func(ctx context.Context) (bool, error) {
