@@ -52,7 +52,7 @@ func (h *Hub) buildMetrics(context.Context) error {
 	return nil
 }
 
-// gathered are the hub's own series, and those of controller-runtime and client-go that are true of it.
+// gathered are the hub's own series, and those of controller-runtime and client-go.
 func (h *Hub) gathered() prometheus.Gatherer {
 	return prometheus.Gatherers{h.registry, metrics.Registry}
 }

@@ -39,7 +39,7 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 	defer e.watchStuck(key, a.deadline+stuckGrace).end()
 	defer func() {
 		if p := recover(); p != nil {
-			end = a.panicked(e, key, p)
+			end = a.controller.panicked(e, key, p)
 		}
 	}()
 	obj := object.Empty[T](a.controller.watches[0].gvk)
@@ -58,8 +58,8 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 	return end
 }
 
-func (a *adapter[T]) panicked(e *engagement, key types.NamespacedName, p any) ending {
-	a.controller.rt.metrics.panicked(a.controller.name, e.name)
+func (c *Controller) panicked(e *engagement, key types.NamespacedName, p any) ending {
+	c.rt.metrics.panicked(c.name, e.name)
 	e.log.Error("reconciler panicked", "namespace", key.Namespace, "name", key.Name,
 		"panic", object.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 	return ending{err: fmt.Errorf("panic: %v", p), outcome: codePanic}
@@ -87,11 +87,11 @@ func endingOf(ctx context.Context, result Result, err error) ending {
 	return end
 }
 
-func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v decision, err error) {
+func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v decision) {
 	attrs := []slog.Attr{
 		slog.String("namespace", key.Namespace), slog.String("name", key.Name),
 		slog.String("outcome", outcomeLabels[v.outcome]), slog.Uint64("attempt", uint64(v.attempts)),
-		slog.String("error", object.Clip(err.Error())),
+		slog.String("error", v.err),
 	}
 	if v.next == nextRetry {
 		attrs = append(attrs, slog.Time("nextTry", time.Now().Add(v.after)))

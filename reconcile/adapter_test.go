@@ -116,6 +116,31 @@ func TestAReconcileEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// rude is an error that cannot say what it is.
+type rude struct{}
+
+func (*rude) Error() string { panic("no text") }
+
+func TestAnErrorThatPanicsIsAPanicOfItsReconcile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Options{Resync: -1})
+		c := launch(h, For(h.Runtime, "c", reconciler(func(context.Context, Request[*corev1.ConfigMap]) (Result, error) {
+			return Done(), &rude{}
+		})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		synctest.Wait()
+		r, ok := h.Lookup(keyOf("c", "a", "one"))
+		if !ok || r.LastOutcome != OutcomePanic || r.State != StateWaiting || r.Attempts != 1 || !strings.Contains(r.LastError, "no text") {
+			t.Errorf("record %+v (%v), want a panic that is tried again", r, ok)
+		}
+		if n := h.value("plimsoll_reconcile_panics_total", "controller=c", "member=a"); n != 1 {
+			t.Errorf("%v panics counted, want 1", n)
+		}
+		h.cancel()
+	})
+}
+
 func TestAPanicIsCaughtCountedLoggedAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Resync: -1})

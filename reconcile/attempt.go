@@ -50,7 +50,7 @@ const pausedReason = "paused by the annotation " + AnnotationPaused
 func (a *adapter[T]) act(ctx context.Context, e *engagement, req Request[T]) (end ending) {
 	defer func() {
 		if p := recover(); p != nil {
-			end = a.panicked(e, client.ObjectKeyFromObject(req.Object), p)
+			end = a.controller.panicked(e, client.ObjectKeyFromObject(req.Object), p)
 		}
 	}()
 	ctx = logr.NewContextWithSlogLogger(ctx, req.Log) // what controller-runtime's log.FromContext returns

@@ -81,16 +81,26 @@ func (c *Controller) reconcile(ctx context.Context, req mcreconcile.Request) {
 		return
 	}
 	began := time.Now()
-	end := c.run(ctx, w.engagement, req.NamespacedName)
-	v := judge(end, w.attempts, c.queue.pace, rand.Float64()) //nolint:gosec // spreads load
+	v := c.decide(ctx, w, req.NamespacedName)
 	c.rt.metrics.ran(c.name, w, v, time.Since(began))
 	if !c.queue.report(req, v) {
 		c.leave(w.flow)
 		return
 	}
 	if v.failed() && ctx.Err() == nil && w.engagement.live() {
-		logFailure(ctx, w.engagement.log, req.NamespacedName, v, end.err)
+		logFailure(ctx, w.engagement.log, req.NamespacedName, v)
 	}
+}
+
+// decide calls the reconciler and returns what its result means. An error is its author's, too: it may panic when it is asked for its text.
+func (c *Controller) decide(ctx context.Context, w work, key types.NamespacedName) (v decision) {
+	random := rand.Float64() //nolint:gosec // spreads load
+	defer func() {
+		if p := recover(); p != nil {
+			v = judge(c.panicked(w.engagement, key, p), w.attempts, c.queue.pace, random)
+		}
+	}()
+	return judge(c.run(ctx, w.engagement, key), w.attempts, c.queue.pace, random)
 }
 
 // Engage lets the controller work in a member until ctx ends. It waits for nothing, and is a no-op for the instance that

@@ -25,9 +25,10 @@ import (
 type Options struct {
 	// WorkersPerMember is how many reconciles may run in one member at once, over all controllers. Default 10.
 	WorkersPerMember int
-	// Workers is how many reconciles one controller may run at once, over all members. Default 128. They are started when
-	// keys wait for them, and all but a few end when there are none. When about half of them are busy, the others are kept for members of which no key runs, one for each,
-	// so that members that hang do not hold them all; it only has to be larger than how many hang at the same time.
+	// Workers is how many reconciles one controller may run at once, over all members. Default 128. Workers start when keys
+	// wait for them, and all but a few end when there are none. When about half of them are busy, the others are kept for
+	// members of which no key runs, one for each, so that members that hang do not hold them all; it only has to be larger
+	// than how many hang at the same time.
 	Workers int
 	// Deadline of a reconcile, unless its controller sets another. Default 30 s.
 	Deadline time.Duration
