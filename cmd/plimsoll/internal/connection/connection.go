@@ -273,6 +273,6 @@ func (c *Client) Token() string { return c.token }
 
 // Close ends the connection, and the port-forward below it. Call it once, after the calls have ended.
 func (c *Client) Close() {
+	c.at.Close()             // first, so that client-go does not report what the end of the connection does to the port-forward
 	_ = c.ClientConn.Close() // the calls have ended: nothing can be done about it
-	c.at.Close()
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -29,30 +31,57 @@ func (c *Cluster) forward(ctx context.Context) (string, func(), error) {
 	if err != nil {
 		return "", nil, c.failed("forward a port", err)
 	}
+	address, stop, err := forwardPort(ctx, dialer, port)
+	if err != nil {
+		return "", nil, c.failed("forward a port to pod/"+c.namespace+"/"+pod, err)
+	}
+	return address, stop, nil
+}
+
+// forwardPort opens a port of this machine that leads to one of the pod that the dialer reaches. From the call that closes it on, client-go
+// reports no errors of this process: the connections through the port and the one to the pod then end in any order, and each fails to write to
+// one that has ended. It sets client-go's error handlers, so a process forwards one port at a time.
+func forwardPort(ctx context.Context, dialer httpstream.Dialer, port int32) (address string, stop func(), err error) {
 	stopped, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stopped, ready, io.Discard, io.Discard)
 	if err != nil {
-		return "", nil, c.failed("forward a port", err)
+		return "", nil, err
 	}
+	reportUntil(stopped)
 	go func() { ended <- forwarder.ForwardPorts() }()
-	stop := func() {
+	stop = func() {
 		close(stopped)
 		<-ended //nolint:errcheck // it was asked to end
 	}
 	select {
 	case err := <-ended:
-		return "", nil, c.failed("forward a port to pod/"+c.namespace+"/"+pod, err)
+		return "", nil, err
 	case <-ctx.Done():
 		close(stopped) // it may still be dialing, for as long as it likes
-		return "", nil, c.failed("forward a port to pod/"+c.namespace+"/"+pod, ctx.Err())
+		return "", nil, ctx.Err()
 	case <-ready:
 	}
 	ports, err := forwarder.GetPorts()
 	if err != nil {
 		stop()
-		return "", nil, c.failed("forward a port", err)
+		return "", nil, err
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), stop, nil
+}
+
+// reportUntil has client-go report errors only until a port is no longer forwarded.
+func reportUntil(stopped <-chan struct{}) {
+	handlers := slices.Clone(utilruntime.ErrorHandlers)
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(ctx context.Context, err error, message string, keysAndValues ...any) {
+		select {
+		case <-stopped:
+			return
+		default:
+		}
+		for _, handle := range handlers {
+			handle(ctx, err, message, keysAndValues...)
+		}
+	}}
 }
 
 // dialer reaches a pod as kubectl does: through a WebSocket, or through SPDY where the cluster or a proxy before it takes no WebSocket.
