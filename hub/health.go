@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // check returns why the replica is not ready, or nil.
@@ -34,10 +36,15 @@ func probeHandler(checks []check) http.Handler {
 	return mux
 }
 
+// plainCalls are how many calls a plain server serves at a time.
+var plainCalls = shares.Limits{OfConnection: 16, InFlight: 512}
+
 // plainServer serves what is small and quickly answered: probes and metrics.
 func plainServer(handler http.Handler) *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
+	shares.Bound(server, plainCalls, nil)
+	return server
 }

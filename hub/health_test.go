@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -21,7 +22,9 @@ import (
 // A replica that is ready gets the calls of members' API servers.
 func TestAReplicaIsReadyWhileItsWebhookListens(t *testing.T) {
 	g := NewWithT(t)
-	server, err := webhook.Listen("webhook", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13}, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	metrics, err := webhook.NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	server, err := webhook.Listen("webhook", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13}, http.NotFoundHandler(), metrics, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
 	h := &Hub{listeners: &listeners{webhook: server}}
 	checks := slices.DeleteFunc(h.readiness(), func(c check) bool { return c.name != "webhook" })

@@ -116,7 +116,7 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), serves, calls, h.log); err != nil {
+	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), serves, calls, h.admission, h.log); err != nil {
 		return err
 	}
 	if err := h.registry.Register(newExpiry("webhook", serves)); err != nil {

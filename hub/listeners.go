@@ -10,9 +10,11 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -23,6 +25,9 @@ const maxConnectionsOfAddress, maxConnections = 512, 1024
 // Connections that one caller's address may begin a second, and at once. Each takes a TLS handshake before it is known whose it is, half
 // a millisecond of a processor.
 const connectionRate, connectionBurst = 200, 1024
+
+// connectionsOfEnded is how many connections one counts as that is ended for what it sends: reading that cost more than its handshake.
+const connectionsOfEnded = 100
 
 // listeners are the addresses that a replica has taken.
 type listeners struct {
@@ -55,9 +60,20 @@ func listen(config *config.Config) (*listeners, error) {
 			l.close()
 			return nil, fmt.Errorf("%s: %w", wanted.key, err)
 		}
-		*into[i] = webhook.Capped(webhook.Paced(listener, connectionRate, connectionBurst), maxConnectionsOfAddress, maxConnections)
+		paced := webhook.Paced(listener, connectionRate, connectionBurst)
+		*into[i] = webhook.Capped(paced, maxConnectionsOfAddress, maxConnections)
+		if into[i] == &l.grpc || into[i] == &l.rest || into[i] == &l.metrics { // the others authenticate nobody, or before they read anything
+			*into[i] = strangersTo(paced).Listener(*into[i])
+		}
 	}
 	return l, nil
+}
+
+// strangersTo are callers who have not shown whose token they have. A usual call is within what is free: a handshake takes 1 KB, a token up
+// to 16.
+func strangersTo(listener *webhook.PacedListener) *shares.Strangers {
+	limits := shares.StrangerLimits{Free: 20 << 10, Rate: 1 << 20, Burst: 1 << 20, Call: 1 << 10, Refused: 8 << 10, Wait: 3 * time.Second}
+	return shares.NewStrangers(limits, func(from netip.Addr) { listener.Charge(from, connectionsOfEnded) })
 }
 
 // close gives the addresses back; for a hub that was never run.

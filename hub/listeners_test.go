@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,19 +18,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
-// Nobody needs a token to connect.
-func TestConnectionsOfOneAddressAreBoundedOnEachListener(t *testing.T) {
-	g := NewWithT(t)
+// listenHere takes free ports of this machine.
+func listenHere(t *testing.T) *listeners {
+	t.Helper()
 	const here = "127.0.0.1:0"
 	var conf config.Config
 	conf.API.GRPCAddress, conf.API.RESTAddress, conf.Peer.Address, conf.Metrics.Address, conf.Probes.Address = here, here, here, here, here
 	l, err := listen(&conf)
-	g.Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.close)
+	return l
+}
+
+// Nobody needs a token to connect.
+func TestConnectionsOfOneAddressAreBoundedOnEachListener(t *testing.T) {
+	g := NewWithT(t)
+	l := listenHere(t)
 	for name, listener := range map[string]net.Listener{"grpc": l.grpc, "rest": l.rest, "peer": l.peer, "metrics": l.metrics, "probes": l.probes} {
 		accepted := make(chan net.Conn, maxConnections)
 		go func() {
@@ -65,6 +74,36 @@ func TestConnectionsOfOneAddressAreBoundedOnEachListener(t *testing.T) {
 	}
 }
 
+// Refusing a call costs the hub as much as sending it costs the caller.
+func TestTheListenersPaceStrangers(t *testing.T) {
+	g := NewWithT(t)
+	l := listenHere(t)
+	for name, listener := range map[string]net.Listener{"grpc": l.grpc, "rest": l.rest, "metrics": l.metrics} {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		t.Cleanup(func() { _ = client.Close() })
+		conn, err := listener.Accept()
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		t.Cleanup(func() { _ = conn.Close() })
+		refusing, stop := context.WithCancel(t.Context())
+		var refused sync.WaitGroup
+		refused.Go(func() { // without end, so that the rate has no time to recover
+			for refusing.Err() == nil {
+				shares.Refused(conn.RemoteAddr())
+			}
+		})
+		g.Eventually(func() error {
+			if _, err := io.WriteString(client, "x"); err != nil {
+				return err
+			}
+			_, err := conn.Read(make([]byte, 1))
+			return err
+		}).WithTimeout(time.Minute).ShouldNot(Succeed(), name)
+		stop()
+		refused.Wait()
+	}
+}
+
 // A server that asks for certificates and does not require them would answer all of these calls.
 func TestCallsNeedACertificateWhereTheConfigurationSaysWhose(t *testing.T) {
 	g := NewWithT(t)
@@ -80,7 +119,7 @@ func TestCallsNeedACertificateWhereTheConfigurationSaysWhose(t *testing.T) {
 		h.config.Webhook.ClientCA = clientCA
 		serves, calls, err := h.askClients(ours.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), reached)
 		g.Expect(err).NotTo(HaveOccurred())
-		server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, calls, slog.New(slog.DiscardHandler))
+		server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, calls, metrics, slog.New(slog.DiscardHandler))
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

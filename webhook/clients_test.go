@@ -46,7 +46,7 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	server, err := Listen("webhook", "127.0.0.1:0", authority.Asking(ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)})), WithCertificate(reached, metrics, "POST /webhook/v1/members/{member}/{token}/convert"), slog.New(slog.DiscardHandler))
+	server, err := Listen("webhook", "127.0.0.1:0", authority.Asking(ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)})), WithCertificate(reached, metrics, "POST /webhook/v1/members/{member}/{token}/convert"), metrics, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -1,12 +1,12 @@
 package webhook
 
 import (
-	"hash/maphash"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // Connections that are open, of one address and of all. Members' API servers keep a few each, and many members may come
@@ -47,23 +47,8 @@ func (p *places) free(address netip.Addr) {
 	}
 }
 
-// addressOf is where a connection comes from. Somebody who has one IPv6 address has all of its network of 64 bits, which
-// counts as one.
-func addressOf(conn net.Conn) netip.Addr { return addressIn(conn.RemoteAddr().String()) }
-
-// addressIn is addressOf for the text of an address with its port.
-func addressIn(text string) netip.Addr {
-	remote, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return netip.Addr{}
-	}
-	address := remote.Addr().Unmap().WithZone("")
-	if address.Is6() {
-		network, _ := address.Prefix(64) // fails for more than 128 bits only
-		address = network.Addr()
-	}
-	return address
-}
+// addressOf is where a connection comes from.
+func addressOf(conn net.Conn) netip.Addr { return shares.Address(conn.RemoteAddr().String()) }
 
 // Capped returns a listener that closes connections that are too many, of one address and of all. Before anything is read of a
 // connection it has taken memory.
@@ -73,47 +58,35 @@ func Capped(of net.Listener, ofAddress, ofAll int) net.Listener {
 
 // Paced returns a listener that closes connections of an address that begins more than so many a second, after a burst. A connection
 // that nobody uses costs a TLS handshake, half a millisecond of a processor, before it is known whose it is.
-func Paced(of net.Listener, perSecond, burst int) net.Listener {
-	return &pacedListener{of, newAddressPaces(pacesOfListener, perSecond, burst)}
+func Paced(of net.Listener, perSecond, burst int) *PacedListener {
+	return &PacedListener{of, shares.NewPaces(pacesOfListener, perSecond, burst)}
 }
 
 // pacesOfListener is how many rates there are for all addresses: some share one, by chance.
 const pacesOfListener = 1024
 
-// pacedListener closes connections that come too fast.
-type pacedListener struct {
+// longestDebt is for how long [PacedListener.Charge] has connections of an address closed at most.
+const longestDebt = 3 * time.Second
+
+// PacedListener closes connections that come too fast, see [Paced]. Safe for concurrent use.
+type PacedListener struct {
 	net.Listener
-	paces *addressPaces
+	paces *shares.Paces
 }
 
 // Accept returns the next connection that does not come too fast.
-func (l *pacedListener) Accept() (net.Conn, error) {
+func (l *PacedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
-		if err != nil || l.paces.of(addressOf(conn)).Allow() {
+		if err != nil || l.paces.Of(addressOf(conn)).Allow() {
 			return conn, err
 		}
 		_ = conn.Close()
 	}
 }
 
-// addressPaces are rates of addresses, some of which share one.
-type addressPaces struct {
-	seed  maphash.Seed
-	paces []*rate.Limiter
-}
-
-func newAddressPaces(paces, perSecond, burst int) *addressPaces {
-	p := &addressPaces{maphash.MakeSeed(), make([]*rate.Limiter, paces)}
-	for i := range p.paces {
-		p.paces[i] = rate.NewLimiter(rate.Limit(perSecond), burst)
-	}
-	return p
-}
-
-func (p *addressPaces) of(address netip.Addr) *rate.Limiter {
-	return p.paces[maphash.Comparable(p.seed, address)%uint64(len(p.paces))]
-}
+// Charge counts n more connections of an address.
+func (l *PacedListener) Charge(from netip.Addr, n int) { l.paces.Charge(from, n, longestDebt) }
 
 // cappedListener closes connections that are too many.
 type cappedListener struct {

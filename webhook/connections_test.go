@@ -37,8 +37,8 @@ func TestConnectionsOfAnAddressThatComeTooFastAreClosed(t *testing.T) {
 		_ = (<-accepted).Close()
 	}
 	ended(t, dialFrom(t, "127.0.0.1", inner.Addr()))
-	paces, other := listener.(*pacedListener).paces, netip.MustParseAddr("127.0.0.2")
-	for paces.of(other) == paces.of(netip.MustParseAddr("127.0.0.1")) { // some share one, by chance
+	paces, other := listener.paces, netip.MustParseAddr("127.0.0.2")
+	for paces.Of(other) == paces.Of(netip.MustParseAddr("127.0.0.1")) { // some share one, by chance
 		other = other.Next()
 	}
 	dialFrom(t, other.String(), inner.Addr())

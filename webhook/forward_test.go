@@ -140,7 +140,7 @@ func TestATokenIsInNoLogAndNoMetricWhateverHappens(t *testing.T) {
 	standby(t, h, ca, "127.0.0.1:1")
 	h.call(h.path(), recordedReview(t))
 
-	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS(nil, nil), h, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS(nil, nil), h, h.options.Metrics, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	g.Expect(err).NotTo(HaveOccurred())
 	url, stop := start(t, server)
 	g.Expect(tlstest.Get(t, url+h.path(), tlstest.Trusting(newCA(t).Bundle()))).NotTo(Succeed())

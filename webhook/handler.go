@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
@@ -79,7 +80,7 @@ func (h *Handler) fromNobody(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusMethodNotAllowed
 	}
 	h.rejectUnread(w, "not_found", status)
-	h.refusals.Wait(r, addressIn(r.RemoteAddr).String())
+	h.refusals.Wait(r, shares.Address(r.RemoteAddr).String())
 }
 
 // fromPeer does not forward again, so that two replicas that take each other for the owner do not play ball.
@@ -106,6 +107,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return errors.Is(err, errAllBusy)
 	}
 	defer h.options.Metrics.end(reading, room)
+	shares.Known(shares.Caller(r.Context())) // what else it sends is bounded by the room of its member
 	if room > maxPooled {
 		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
 	}
@@ -166,7 +168,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 // reject refuses what is no call of a member. The API server lets the pod through (failurePolicy Ignore).
 func (h *Handler) reject(w http.ResponseWriter, reason string, status int) {
 	h.options.Metrics.rejected.WithLabelValues(reason).Inc()
-	http.Error(w, http.StatusText(status), status)
+	w.WriteHeader(status) // without a body, which a caller could leave unread
 }
 
 // rejectUnread refuses a call whose body is not read: its connection ends, or what is left of the body would be read to get at the

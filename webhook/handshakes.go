@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // handshakeLimits bound the TLS handshakes of connections, before which nobody knows whose they are.
@@ -33,7 +35,7 @@ type handshakeListener struct {
 	limits handshakeLimits
 	log    *slog.Logger
 	places *places
-	paces  *addressPaces
+	paces  *shares.Paces
 
 	accept  sync.Once
 	running sync.WaitGroup
@@ -51,7 +53,7 @@ type accepted struct {
 func newHandshakeListener(listener net.Listener, config *tls.Config, limits handshakeLimits, log *slog.Logger) *handshakeListener {
 	l := &handshakeListener{
 		Listener: listener, config: config, limits: limits, log: log, places: newPlaces(limits.ofAddress, limits.ofAll),
-		paces: newAddressPaces(paces, limits.rate, limits.burst), done: make(chan accepted),
+		paces: shares.NewPaces(paces, limits.rate, limits.burst), done: make(chan accepted),
 	}
 	l.closed, l.end = context.WithCancel(context.Background())
 	return l
@@ -108,7 +110,7 @@ func (l *handshakeListener) acceptAll() {
 func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 	ctx, cancel := context.WithTimeout(l.closed, l.limits.timeout)
 	defer cancel()
-	if err := l.paces.of(address).Wait(ctx); err != nil {
+	if err := l.paces.Of(address).Wait(ctx); err != nil {
 		_ = conn.Close()
 		return nil
 	}
@@ -119,6 +121,11 @@ func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 		return nil
 	}
 	return shaken
+}
+
+// charge counts n more handshakes of an address.
+func (l *handshakeListener) charge(address netip.Addr, n int) {
+	l.paces.Charge(address, n, l.limits.timeout)
 }
 
 // pass gives a connection or an error to Accept, or closes the connection when there is no Accept any more.

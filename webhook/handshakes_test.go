@@ -113,7 +113,7 @@ func TestAnAddressBeginsSoManyHandshakesASecond(t *testing.T) {
 	}
 	ended(t, dialFrom(t, "127.0.0.66", of.Addr())) // its turn comes when its time is over
 	other := netip.MustParseAddr("127.0.0.67")
-	for of.paces.of(other) == of.paces.of(netip.MustParseAddr("127.0.0.66")) { // some share one, by chance
+	for of.paces.Of(other) == of.paces.Of(netip.MustParseAddr("127.0.0.66")) { // some share one, by chance
 		other = other.Next()
 	}
 	g.Expect(shakeHands(t.Context(), dialFrom(t, other.String(), of.Addr()), config)).To(Succeed())

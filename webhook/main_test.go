@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -29,6 +30,16 @@ func newCA(t testing.TB) *pki.CA {
 		t.Fatal(err)
 	}
 	return ca
+}
+
+// anyMetrics are registered nowhere else.
+func anyMetrics(t testing.TB) *Metrics {
+	t.Helper()
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics
 }
 
 // drain reads an answer to its end, so that its connection is kept.

@@ -1,12 +1,20 @@
 package webhook
 
 import (
+	"bytes"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
@@ -62,4 +70,41 @@ func TestRefusalsOfWhatIsNoCallCountForTheirAddress(t *testing.T) {
 			g.Expect(before - pace.Tokens()).To(Equal(1.0))
 		})
 	}
+}
+
+// Who has a token, and calls that are refused, could keep the hub busy like somebody without one.
+func TestACallThatIsRefusedMakesItsConnectionAStrangers(t *testing.T) {
+	g := NewWithT(t)
+	ca, pods, metrics := newCA(t), newHub(t, toSpot), anyMetrics(t)
+	few := shares.StrangerLimits{Free: 12_000, Rate: 1, Burst: 1000, Refused: 1000, Wait: time.Second} // a handshake and a small call
+	server, err := listenTo(few, "webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), pods, metrics, slog.New(slog.DiscardHandler))
+	g.Expect(err).NotTo(HaveOccurred())
+	url, _ := start(t, server)
+	transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	call := func(path string, body []byte, padding int) (int, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, bytes.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Padding", strings.Repeat("~", padding))
+		answer, err := transport.RoundTrip(request)
+		if err != nil {
+			return 0, err
+		}
+		return answer.StatusCode, answer.Body.Close()
+	}
+	large := append(reviewOf("1", ""), bytes.Repeat([]byte(" "), 30_000)...)
+	ended := func() float64 { return testutil.ToFloat64(metrics.rejected.WithLabelValues("too_many")) }
+	g.Expect(call(pods.path(), reviewOf("1", ""), 0)).To(Equal(http.StatusOK))
+	for range 10 {
+		g.Expect(call(pods.path(), large, 0)).To(Equal(http.StatusOK))
+	}
+	g.Expect(ended()).To(BeZero(), "what a member sends is not paced")
+	g.Expect(call(pods.path(), []byte("["), 0)).To(Equal(http.StatusBadRequest))
+	_, err = call("/", nil, 5000)
+	g.Expect(err).To(HaveOccurred())
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Equal(1.0))
+	g.Expect(call(pods.path(), reviewOf("1", ""), 0)).To(Equal(http.StatusOK), "on a new connection")
 }

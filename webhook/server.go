@@ -8,27 +8,41 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 const (
 	readHeaderTimeout = 5 * time.Second
 	callTimeout       = 10 * time.Second // to read a call, and to write its answer; API servers give up after 2 s
 	idleTimeout       = 3 * time.Minute  // longer than API servers keep idle connections, so that they close first
-	maxHeaderBytes    = 16 << 10
+	maxHeaderBytes    = 8 << 10          // API servers send less than 1 KiB, and up to 4 where they have tokens
 	shutdownTimeout   = 5 * time.Second
 	// connectionBuffer and streamBuffer are how many bytes the server keeps of the calls of a connection over HTTP/2, and of one of them,
 	// that their handlers have not read. An API server has one connection for all of its calls: up to three that wait for their turns leave
 	// room for the others.
 	connectionBuffer, streamBuffer = 256 << 10, 64 << 10
+	// callsOfConnection is how many calls of a connection of HTTP/2 are served at a time. API servers open another connection for more.
+	callsOfConnection = 32
+	// handshakesOfEnded is how many handshakes a connection counts as that is ended because of its calls: reading what it had sent cost more.
+	handshakesOfEnded = 100
+	// maxCalls is how many calls of all callers are in flight, those that wait to be refused included; an address has half of them at most.
+	// Each may take 50 KB. An answer takes milliseconds, so 512 in flight are more than an address has.
+	maxCalls = 1024
 )
+
+// strangers bounds how fast connections are read on which no call has been accepted. A usual first call is within what is free: a handshake
+// with the API server's certificate takes 3 KB, a review of a pod 10.
+var strangers = shares.StrangerLimits{Free: 16 << 10, Rate: 1 << 20, Burst: 1 << 20, Call: 1 << 10, Refused: 8 << 10, Wait: 3 * time.Second}
 
 // Server serves HTTPS, HTTP/2 and HTTP/1.1, over kept connections. It serves members' calls with [CA.ServerTLS], and other
 // replicas' with [CA.PeerServerTLS].
 type Server struct {
 	name     string
-	listener net.Listener
+	listener *handshakeListener
 	server   *http.Server
 	leaving  atomic.Bool
 	serving  atomic.Bool
@@ -36,15 +50,26 @@ type Server struct {
 }
 
 // Listen takes the address at once, so that a port in use stops the start; calls are answered from [Server.Start] on.
-// name is for errors and logs.
-func Listen(name, address string, config *tls.Config, handler http.Handler, log *slog.Logger) (*Server, error) {
+// name is for errors and logs. Metrics count the connections that are ended because of what they send.
+func Listen(name, address string, config *tls.Config, handler http.Handler, metrics *Metrics, log *slog.Logger) (*Server, error) {
+	return listenTo(strangers, name, address, config, handler, metrics, log)
+}
+
+func listenTo(strangers shares.StrangerLimits, name, address string, config *tls.Config, handler http.Handler, metrics *Metrics, log *slog.Logger) (*Server, error) {
 	config = config.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s server: %w", name, err)
 	}
-	s := &Server{name: name, listener: listener, log: log.With("server", name)}
+	s := &Server{name: name, log: log.With("server", name)}
+	capped := Capped(listener, maxConnectionsOfAddress, maxConnections)
+	ended := func(from netip.Addr) {
+		metrics.rejected.WithLabelValues("too_many").Inc() // no series before the first
+		s.listener.charge(from, handshakesOfEnded)
+	}
+	paced := shares.NewStrangers(strangers, ended).Listener(turnsListener{capped, yield})
+	s.listener = newHandshakeListener(paced, config, handshakesOfMembers, s.log)
 	s.server = &http.Server{
 		Handler:           s.partingFrom(handler),
 		TLSConfig:         config,
@@ -56,6 +81,7 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: connectionBuffer, MaxReceiveBufferPerStream: streamBuffer},
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	shares.Bound(s.server, shares.Limits{OfConnection: callsOfConnection, InFlight: maxCalls}, ended)
 	return s, nil
 }
 
@@ -103,8 +129,7 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 	s.serving.Store(true)
 	defer s.serving.Store(false)
-	capped := Capped(s.listener, maxConnectionsOfAddress, maxConnections)
-	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers, s.log))
+	err := s.server.Serve(s.listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
 	}

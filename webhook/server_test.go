@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
@@ -38,7 +39,7 @@ func start(t testing.TB, server *Server) (url string, stop func()) {
 
 func listen(t testing.TB, ca *pki.CA, handler http.Handler) *Server {
 	t.Helper()
-	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, slog.New(slog.DiscardHandler))
+	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, anyMetrics(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +110,67 @@ func TestAServerThatLeavesEndsConnectionsWithAnswersAndStillTakesNewOnes(t *test
 	}
 }
 
+// Over HTTP/2 one connection has many calls, so the number of connections does not bound them.
+func TestCallsOfOneAddressThatAreTooManyEndTheirConnections(t *testing.T) {
+	g := NewWithT(t)
+	ca := newCA(t)
+	var inFlight, most atomic.Int64
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	defer release()
+	metrics := anyMetrics(t)
+	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/held" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		now := inFlight.Add(1)
+		for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+		}
+		<-held
+		inFlight.Add(-1)
+	}), metrics, slog.New(slog.DiscardHandler))
+	g.Expect(err).NotTo(HaveOccurred())
+	url, _ := start(t, server)
+	from := func(address string) *http.Transport {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: true, DialContext: dialer.DialContext}
+		t.Cleanup(transport.CloseIdleConnections)
+		return transport
+	}
+	call := func(through *http.Transport, path string) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := through.RoundTrip(request)
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer release()
+	greedy := make([]*http.Transport, maxCalls/2/callsOfConnection+1)
+	for i := range greedy { // a connection each
+		greedy[i] = from("127.0.0.1")
+		g.Expect(call(greedy[i], "/")).To(Succeed())
+	}
+	for _, greedy := range greedy {
+		for range callsOfConnection {
+			callers.Go(func() { _ = call(greedy, "/held") })
+		}
+	}
+	tooMany := metrics.rejected.WithLabelValues("too_many")
+	g.Eventually(func() float64 { return testutil.ToFloat64(tooMany) }).Should(BeNumerically(">", 0))
+	g.Expect(call(from("127.0.0.2"), "/")).To(Succeed())
+	release()
+	callers.Wait()
+	g.Expect(most.Load()).To(Equal(int64(maxCalls / 2)))
+	g.Eventually(func() error { return call(from("127.0.0.1"), "/") }).Should(Succeed())
+}
+
 func TestACallUnderWayEndsBeforeTheServerDoes(t *testing.T) {
 	g := NewWithT(t)
 	ca := newCA(t)
@@ -138,7 +200,7 @@ func TestAPortInUseStopsTheStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = taken.Close() }()
-	_, err = Listen("webhook", taken.Addr().String(), newCA(t).ServerTLS(nil, nil), nil, slog.New(slog.DiscardHandler))
+	_, err = Listen("webhook", taken.Addr().String(), newCA(t).ServerTLS(nil, nil), nil, anyMetrics(t), slog.New(slog.DiscardHandler))
 	g.Expect(err).To(MatchError(And(HavePrefix("webhook server: "), ContainSubstring(taken.Addr().String()))))
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,57 @@ func TestCallsThatDoNotArriveLeaveRoomForOthersAndEnd(t *testing.T) {
 		g.Expect(code).To(Equal(codes.Canceled), "so does each of the others")
 	}
 	g.Eventually(func() codes.Code { return get(same) }).WithTimeout(time.Minute).Should(Equal(codes.OK))
+}
+
+// Whoever shows a token waits while the hub cluster reviews it, which may take seconds.
+func TestCallsWhoseTokensAreBeingReviewedLeaveRoomForOthers(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t, shop(t), nil)
+	get := func(ctx context.Context, conn *grpc.ClientConn) string {
+		_, err := plimsollv1.NewClusterServiceClient(conn).GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: "prod"})
+		return status.Convert(err).Message()
+	}
+	noPlace := ContainSubstring("too many calls have begun")
+	same, another := s.from(t, "127.0.0.1"), s.from(t, "127.0.0.2")
+	g.Expect(get(as(t, "admin"), another)).To(BeEmpty())
+	slow := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(slow) })
+	s.mu.Lock()
+	s.slow = slow
+	s.mu.Unlock()
+	flooding, end := context.WithCancel(as(t, "admin"))
+	defer end()
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer answer()
+	defer end()
+	for range maxArriving * 3 / 4 / maxConcurrent { // more than may arrive, who begin again
+		conn := s.from(t, "127.0.0.1")
+		for range maxConcurrent {
+			callers.Go(func() {
+				for flooding.Err() == nil {
+					if !strings.Contains(get(flooding, conn), "too many") {
+						continue
+					}
+					select { // as a caller does who is refused
+					case <-time.After(time.Second):
+					case <-flooding.Done():
+					}
+				}
+			})
+		}
+	}
+	briefly := func(conn *grpc.ClientConn) string { // it waits if it finds a place
+		ctx, end := context.WithTimeout(as(t, "admin"), time.Second)
+		defer end()
+		return get(ctx, conn)
+	}
+	g.Eventually(func() string { return briefly(same) }).WithTimeout(time.Minute).Should(noPlace)
+	g.Expect(briefly(another)).NotTo(noPlace)
+	end()
+	answer()
+	callers.Wait()
+	g.Eventually(func() string { return get(as(t, "admin"), same) }).WithTimeout(time.Minute).Should(BeEmpty(), "they have given their places back")
 }
 
 func TestBodiesThatDoNotArriveLeaveRoomForOthers(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/cache"
-	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -24,7 +24,7 @@ const (
 
 // Batches are the orders of many keys that this replica has accepted, on either side. Safe for concurrent use.
 type Batches struct {
-	places *limits.Places
+	places *shares.Places
 	named  *cache.Cache[batchName, *plimsollv1.RequeueMatchingResponse]
 
 	mu  sync.Mutex
@@ -58,7 +58,7 @@ type batch struct {
 
 // NewBatches are none yet.
 func NewBatches() *Batches {
-	return &Batches{places: limits.NewPlaces(maxBatches), named: cache.New[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+	return &Batches{places: shares.NewPlaces(maxBatches), named: cache.New[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
 }
 
 // newBatch is an order that is not remembered yet, and the context in which it is worked off.

@@ -10,13 +10,17 @@ import (
 	"buf.build/go/protovalidate"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // maxCall bounds a call whose caller set no deadline; the longest wait for an operation fits in.
@@ -34,13 +38,29 @@ func publicChain(o Options, rights access, metrics *metrics, paces *limits.Pace)
 // callers reports who calls, as the options say.
 func callers(o Options) auth.Identifier {
 	if o.Unauthenticated {
-		return auth.Anybody
+		return introducing(auth.Anybody)
 	}
 	token := auth.Bearer(o.Authenticator, o.Log)
 	if o.ClientCAs == nil {
-		return token
+		return introducing(token)
 	}
-	return auth.NewCertificates(o.ClientCAs).OrBearer(token)
+	return introducing(auth.NewCertificates(o.ClientCAs).OrBearer(token))
+}
+
+// introducing reports who calls, and has the connections of those who do not say it read as those of strangers.
+func introducing(who auth.Identifier) auth.Identifier {
+	return func(ctx context.Context) (auth.Identity, error) {
+		identity, err := who(ctx)
+		if p, ok := peer.FromContext(ctx); ok {
+			switch status.Code(err) {
+			case codes.OK:
+				shares.Known(p.Addr)
+			case codes.Unauthenticated, codes.ResourceExhausted:
+				shares.Refused(p.Addr)
+			}
+		}
+		return identity, err
+	}
 }
 
 // peerChain is what every call of another replica goes through. That replica has authenticated and authorized the caller.
@@ -118,6 +138,7 @@ func authenticate(who auth.Identifier) grpc.UnaryServerInterceptor {
 		if identity.User == "" { // whatever the authenticator is: no name, no entry
 			return nil, auth.BadToken()
 		}
+		limits.Arrived(ctx)
 		if c, ok := ctx.Value(callKey{}).(*call); ok {
 			c.user = identity.User
 		}

@@ -36,7 +36,7 @@ const (
 // has expired: what next shows is needed most when a replica is cut off.
 func Guard(path string, authenticator auth.Authenticator, authorizer auth.Authorizer, log *slog.Logger, next http.Handler) http.Handler {
 	g := &guard{
-		path: path, who: auth.Bearer(authenticator, log), rights: access{authorizer: authorizer, log: log},
+		path: path, who: introducing(auth.Bearer(authenticator, log)), rights: access{authorizer: authorizer, log: log},
 		lately: cache.New[headerKey, struct{}](maxAllowedWithout),
 	}
 	_, _ = rand.Read(g.salt[:]) // never fails
@@ -62,7 +62,7 @@ type guard struct {
 
 // admit returns nil when whoever sends r is let in.
 func (g *guard) admit(r *http.Request) error {
-	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: rest.Address(r.RemoteAddr)})
+	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: rest.From(r)})
 	ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
 	key := headerKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
 	_, lately := g.lately.Get(key)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
-	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -343,7 +343,7 @@ func (r *replica) ledgerService(t *testing.T) *objectService {
 }
 
 // freeOf counts the places that are free: whoever has none may take one.
-func freeOf(places *limits.Places) int {
+func freeOf(places *shares.Places) int {
 	n := 0
 	for places.Enter(fmt.Sprint("one more, ", n)) {
 		n++

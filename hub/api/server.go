@@ -8,19 +8,23 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/inprocess"
@@ -34,15 +38,19 @@ const (
 	maxAnswer  = 16 << 20 // bytes; a workload with 50,000 pods fits in
 	// maxConcurrent is how many calls of a connection are served at a time.
 	maxConcurrent = 256
-	// maxArriving is how many calls may have begun and not arrived, of all callers; nobody has more than half. gRPC asks no interceptor
-	// before a call's message is complete, so a stranger could leave maxConcurrent of them unfinished on each connection. Each has up to
-	// maxHeaders and maxRequest bytes.
-	maxArriving = 2048
-	// arriveWithin is how long a call may take to arrive.
+	// maxArriving is how many calls may have begun of which it is not known whose they are, of all callers; no address has more than half.
+	// gRPC asks no interceptor before a call's message is complete, so a stranger could leave maxConcurrent of them unfinished on each
+	// connection. Each has up to maxHeaders and maxRequest bytes.
+	maxArriving = 1024
+	// arriveWithin is how long that may take.
 	arriveWithin = 10 * time.Second
 	// graceful is how long calls that are under way may take to end when the server stops.
 	graceful = 5 * time.Second
 )
+
+// restCalls are how many calls of REST are served at a time, watches included. A call that has arrived may wait for its token to be
+// reviewed, and its answer for a caller who does not read it.
+var restCalls = shares.Limits{OfConnection: 64, InFlight: 2048}
 
 // Server is the public side of the API.
 type Server struct {
@@ -92,6 +100,7 @@ func New(options Options) (*Server, error) {
 		return nil, err
 	}
 	s.rest = rest.Server(handler, rest.ServerOptions{TLS: o.servesREST(), Log: o.Log, MaxCall: maxCall, MaxHeaders: maxHeaders})
+	shares.Bound(s.rest, restCalls, func(netip.Addr) { metrics.refusedUnarrived(status.Error(codes.ResourceExhausted, "too many calls")) })
 	return s, nil
 }
 

@@ -32,9 +32,20 @@ type people struct {
 	broken  error                    // what reviews of tokens fail with
 	unsure  error                    // what reviews of access fail with
 	reviews int
+	slow    <-chan struct{} // until it is closed, no review of a token ends; nil: they end at once
 }
 
-func (p *people) Authenticate(_ context.Context, token string) (auth.Identity, error) {
+func (p *people) Authenticate(ctx context.Context, token string) (auth.Identity, error) {
+	p.mu.Lock()
+	slow := p.slow
+	p.mu.Unlock()
+	if slow != nil {
+		select {
+		case <-slow:
+		case <-ctx.Done():
+			return auth.Identity{}, ctx.Err()
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broken != nil {
@@ -87,6 +98,12 @@ type served struct {
 // serve runs the public side of a replica on real listeners with TLS.
 func serve(t *testing.T, r *replica, change func(*Options)) *served {
 	t.Helper()
+	return serveOn(t, listen(t), listen(t), r, change)
+}
+
+// serveOn is the same on given listeners.
+func serveOn(t *testing.T, grpcListener, restListener net.Listener, r *replica, change func(*Options)) *served {
+	t.Helper()
 	s := &served{people: &people{rights: map[string][]auth.Access{}}, log: &lockedLog{}}
 	certificate, roots := selfSigned(t)
 	o := Options{
@@ -102,7 +119,6 @@ func serve(t *testing.T, r *replica, change func(*Options)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grpcListener, restListener := listen(t), listen(t)
 	s.grpc, s.rest = grpcListener.Addr().String(), restListener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

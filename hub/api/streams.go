@@ -18,6 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 const (
@@ -37,7 +38,7 @@ type streams struct {
 	paces          *limits.Pace
 	metrics        *metrics
 	log            *slog.Logger
-	places, health *limits.Places
+	places, health *shares.Places
 	recheck        time.Duration // see [Options.RecheckEvery]
 
 	mu      sync.Mutex
@@ -48,7 +49,7 @@ type streams struct {
 func newStreams(o Options, rights access, metrics *metrics, paces *limits.Pace) *streams {
 	return &streams{
 		who: callers(o), rights: rights, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
-		places: limits.NewPlaces(maxStreams), health: limits.NewPlaces(maxHealthStreams),
+		places: shares.NewPlaces(maxStreams), health: shares.NewPlaces(maxHealthStreams),
 	}
 }
 
@@ -197,7 +198,7 @@ func watchHealth(service any, stream grpc.ServerStream, next grpc.StreamHandler)
 }
 
 // inPlace serves a stream on a place of whose, if there is one.
-func (*streams) inPlace(places *limits.Places, whose string, serve func() error) error {
+func (*streams) inPlace(places *shares.Places, whose string, serve func() error) error {
 	if !places.Enter(whose) {
 		return status.Error(codes.ResourceExhausted, "too many streams are open")
 	}

@@ -19,6 +19,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
+// timeOfAudit is how a moment of an audit log is printed: of two requests of one second it matters which was first.
+const timeOfAudit = "15:04:05.000"
+
 // fleetWorkload is one workload in all members, its FleetPlacement, and all that its pods go through.
 type fleetWorkload struct {
 	k         client.Client // of the hub cluster
@@ -147,27 +150,40 @@ func (w *fleetWorkload) audited(filter kube.Filter) (all []kube.AuditEvent, err 
 	return all, nil
 }
 
-// readyEvicted are the pods that were ready when they were evicted: the audit logs know which were evicted, and the histories
-// whether they were ready.
-func (w *fleetWorkload) readyEvicted(since []kube.Mark) (pods []string, err error) {
+// readyEvicted are the pods that were ready when they were evicted: the audit logs know which were evicted and when their nodes were
+// deleted, and the histories whether they were ready. A pod whose node had been deleted before is in gone: its object may say for a
+// moment that it is ready, but nothing runs any more.
+func (w *fleetWorkload) readyEvicted(since []kube.Mark) (ready, gone []string, err error) {
 	for i, of := range w.workloads {
-		evicted, err := of.Member.Cluster.Audit().Since(since[i], kube.Evictions, kube.InNamespace(of.Namespace))
+		audit := of.Member.Cluster.Audit()
+		evicted, err := audit.Since(since[i], kube.Evictions, kube.InNamespace(of.Namespace))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		deleted, err := audit.Since(since[i], kube.ByVerb("delete"), kube.OnResource("nodes"), kube.Succeeded)
+		if err != nil {
+			return nil, nil, err
 		}
 		moments, err := w.histories[i].Moments()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, e := range evicted {
 			at := slices.IndexFunc(moments, func(m fleet.Moment) bool { return m.Left && m.WasReady && m.Pod == e.Name })
-			if at >= 0 {
-				pods = append(pods, fmt.Sprintf("%s of %s on %s node %s by %s at %s",
-					e.Name, of.Member.Name, moments[at].Capacity, moments[at].Node, e.User, e.Received.Format(time.TimeOnly)))
+			if at < 0 {
+				continue
 			}
+			node := moments[at].Node
+			pod := fmt.Sprintf("%s of %s on %s node %s by %s at %s", e.Name, of.Member.Name, moments[at].Capacity, node, e.User, e.Received.Format(timeOfAudit))
+			end := slices.IndexFunc(deleted, func(d kube.AuditEvent) bool { return d.Name == node && d.Answered.Before(e.Received) })
+			if end < 0 {
+				ready = append(ready, pod)
+				continue
+			}
+			gone = append(gone, pod+", whose node was deleted at "+deleted[end].Answered.Format(timeOfAudit))
 		}
 	}
-	return pods, nil
+	return ready, gone, nil
 }
 
 // totals are all members together after one event of one of them.

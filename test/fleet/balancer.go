@@ -138,7 +138,7 @@ func (b *Balancer) accept() {
 }
 
 func (b *Balancer) serve(conn net.Conn) {
-	backend, address := b.dial()
+	backend, address := b.dial(sourceOf(conn))
 	if backend == nil {
 		_ = conn.Close()
 		return
@@ -178,8 +178,16 @@ func (w *heldWriter) Write(content []byte) (int, error) {
 	}
 }
 
-// dial connects to the next backend that takes the connection, and says which; nil when none does.
-func (b *Balancer) dial() (net.Conn, string) {
+// sourceOf is the address that a backend is to see: the caller's, as behind a load balancer that keeps it.
+func sourceOf(conn net.Conn) net.Addr {
+	if caller, ok := conn.RemoteAddr().(*net.TCPAddr); ok && caller.IP.IsLoopback() {
+		return &net.TCPAddr{IP: caller.IP}
+	}
+	return nil
+}
+
+// dial connects from an address to the next backend that takes the connection, and says which; nil when none does.
+func (b *Balancer) dial(from net.Addr) (net.Conn, string) {
 	b.mu.Lock()
 	b.next++
 	turn := b.next
@@ -189,7 +197,7 @@ func (b *Balancer) dial() (net.Conn, string) {
 	defer cancel()
 	for i := range backends {
 		backend := backends[(turn+i)%len(backends)]
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp4", backend)
+		conn, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp4", backend)
 		if err == nil {
 			return conn, backend
 		}

@@ -62,6 +62,8 @@ const (
 	SilentWatches Hostility = "silent-watches"
 	// HugeCalls calls the hub's webhook with bodies that are large, slow or deeply nested.
 	HugeCalls Hostility = "huge-calls"
+	// UnreadCalls floods the hub's webhook with calls over HTTP/2 that leave no room for their answers, and of which many are refused.
+	UnreadCalls Hostility = "unread-calls"
 	// LongRetryAfter refuses everything but probes with 503 and Retry-After: 3600.
 	LongRetryAfter Hostility = "long-retry-after"
 	// RefusedWatches refuses each watch with a Status that does not end.
@@ -93,7 +95,7 @@ const (
 // Hostilities are all but AllHostilities, in a fixed order.
 var Hostilities = []Hostility{
 	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, SmallPages, OtherKinds, TextAnswers, LargeHeaders,
-	EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
+	EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls, UnreadCalls,
 	LongRetryAfter, RefusedWatches, EmptyBytes, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms,
 	SlowHandshakes, NoisyTexts,
 }
@@ -120,7 +122,7 @@ type Hostile struct {
 	random    *rand.Rand
 	hostility Hostility
 	turned    chan struct{} // closed when the hostility changes
-	calls     *callers      // of HugeCalls and AllHostilities; nil: none
+	calls     []load        // that call the hub's webhooks: of HugeCalls, UnreadCalls and AllHostilities
 
 	called callCount
 }
@@ -162,33 +164,58 @@ func (h *Hostile) Stop() error {
 	return h.stop()
 }
 
-// Behave changes what the member does, and breaks its connections, so that the hub meets it everywhere. HugeCalls needs a
+// load calls the hub's webhooks from start to stop.
+type load interface {
+	start()
+	stop()
+}
+
+// Behave changes what the member does, and breaks its connections, so that the hub meets it everywhere. HugeCalls and UnreadCalls need a
 // registered member whose webhook the hub has installed.
 func (h *Hostile) Behave(ctx context.Context, hostility Hostility) error {
-	var calls *callers
-	if hostility == HugeCalls || hostility == AllHostilities {
-		var targets []string
-		err := Await(ctx, "the hub to report member "+h.Name+" its URLs", func(ctx context.Context) (_ bool, err error) {
-			targets, err = h.callTargets(ctx)
-			return err == nil, err
-		})
-		if err != nil {
-			return err
-		}
-		calls = newCallers(targets, &h.called)
+	calls, err := h.loads(ctx, hostility)
+	if err != nil {
+		return err
 	}
 	h.turn(hostility)
 	h.mu.Lock()
 	h.calls = calls
 	h.mu.Unlock()
-	if calls != nil {
-		calls.start()
+	for _, l := range calls {
+		l.start()
 	}
 	h.Proxy.Cut()
 	return nil
 }
 
-// Called returns how many calls the member has sent to the hub's webhooks as HugeCalls so far, and how many bytes of their bodies were read to be sent.
+// loads are those of a hostility.
+func (h *Hostile) loads(ctx context.Context, hostility Hostility) (loads []load, err error) {
+	huge, unread := hostility == HugeCalls || hostility == AllHostilities, hostility == UnreadCalls || hostility == AllHostilities
+	if !huge && !unread {
+		return nil, nil
+	}
+	var targets []string
+	err = Await(ctx, "the hub to report member "+h.Name+" its URLs", func(ctx context.Context) (_ bool, err error) {
+		targets, err = h.callTargets(ctx)
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if huge {
+		loads = append(loads, newCallers(targets, &h.called))
+	}
+	if unread {
+		flood, err := newFlood(targets[0], &h.called)
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, flood)
+	}
+	return loads, nil
+}
+
+// Called returns how many calls the member has sent to the hub's webhooks as HugeCalls and UnreadCalls so far, and how many bytes of their bodies were read to be sent.
 func (h *Hostile) Called() (calls, bytes int64) { return h.called.calls.Load(), h.called.bytes.Load() }
 
 // callTargets are the URLs that the hub has given to the member's API server, for pods and, where WebApps are installed, for
@@ -240,8 +267,8 @@ func (h *Hostile) turn(hostility Hostility) {
 	close(h.turned)
 	h.turned = make(chan struct{})
 	h.mu.Unlock()
-	if calls != nil {
-		calls.stop()
+	for _, l := range calls {
+		l.stop()
 	}
 }
 

@@ -29,8 +29,9 @@ var noticed = []fleet.Hostility{
 }
 
 // onRequest are tried with HOSTILE_ALL=1 only: what they are about is asked for at long intervals, or again and again by a
-// member that never settles, so each takes minutes.
+// member that never settles, so each takes minutes. A flood of unread calls takes processors from the other tests that run beside this one.
 var onRequest = []fleet.Hostility{
+	fleet.UnreadCalls,
 	fleet.NoisyTexts, fleet.TextAnswers, fleet.OthersIdentity, fleet.VersionsBack, fleet.EndlessDiscovery, fleet.Redirects, fleet.RefusalStorms, fleet.SlowHandshakes,
 }
 

@@ -105,6 +105,26 @@ func (p *provisioned) grown(replicas, percent, floor int) *fleet.Workload {
 	return w
 }
 
+// grownBeside makes a Deployment of which each replica is on a node of its own, beside a pod that is not the hub's. On a busy machine
+// Karpenter may otherwise make more nodes, which the replicas share, before the scheduler has come to them: then so few nodes are left
+// without the others' pods that none of them has to go.
+func (p *provisioned) grownBeside(pool kube.NodePool, replicas, percent, floor int) (*fleet.Filler, *fleet.Workload) {
+	p.t.Helper()
+	spot, onDemand := fleet.Want(replicas, percent, floor)
+	filler, err := p.pool.Fill(p.ctx, p.namespace,
+		fleet.Filling{Capacity: kube.Spot, Pods: spot, CPU: "2500m"}, fleet.Filling{Capacity: kube.OnDemand, Pods: onDemand, CPU: "2500m"})
+	p.Expect(err).NotTo(HaveOccurred())
+	pool.CPULimit = 1 // it has more
+	p.change(p.ctx, pool)
+	w := p.grown(replicas, percent, floor)
+	nodes := map[string]bool{}
+	for _, pod := range p.pods(w) {
+		nodes[pod.Spec.NodeName] = true
+	}
+	p.Expect(nodes).To(HaveLen(replicas))
+	return filler, w
+}
+
 func requesting(d *appsv1.Deployment) *appsv1.Deployment { return fleet.Requesting(d, "1") }
 
 // claims are those of the spec's NodePool that stay.

@@ -82,18 +82,13 @@ func (s *karpenterSite) driftSpec(t *testing.T) {
 func (s *karpenterSite) consolidationSpec(t *testing.T) {
 	const replicas, percent, floor = 18, 67, 6
 	p := s.onPool(t, slowPool("consolidation"))
-	filler, err := p.pool.Fill(p.ctx, p.namespace,
-		fleet.Filling{Capacity: kube.Spot, Pods: replicas - floor, CPU: "2500m"}, fleet.Filling{Capacity: kube.OnDemand, Pods: floor, CPU: "2500m"})
-	p.Expect(err).NotTo(HaveOccurred())
-	w := p.grown(replicas, percent, floor)
-	before := len(p.claims())
-	p.Expect(before).To(BeNumerically(">=", replicas))
+	filler, w := p.grownBeside(slowPool("consolidation"), replicas, percent, floor)
 	p.keepsFloor(w, floor, func(ctx context.Context) {
 		under := slowPool("consolidation")
 		under.Consolidation = kube.WhenEmptyOrUnderutilized
 		p.change(ctx, under)
 		p.Expect(filler.Delete(ctx)).To(Succeed())
-		p.Expect(p.pool.AwaitConsolidated(ctx, before/2)).To(Succeed())
+		p.Expect(p.pool.AwaitConsolidated(ctx, replicas/2)).To(Succeed())
 		p.mixed(w, replicas, percent, floor)
 	})
 }
@@ -132,12 +127,7 @@ func (s *karpenterSite) expirySpec(t *testing.T) {
 func (s *karpenterSite) protectedConsolidationSpec(t *testing.T) {
 	const replicas, percent, floor = 6, 67, 2
 	p := s.onPool(t, slowPool("protected-consolidation"))
-	filler, err := p.pool.Fill(p.ctx, p.namespace,
-		fleet.Filling{Capacity: kube.Spot, Pods: replicas - floor, CPU: "2500m"}, fleet.Filling{Capacity: kube.OnDemand, Pods: floor, CPU: "2500m"})
-	p.Expect(err).NotTo(HaveOccurred())
-	w := p.grown(replicas, percent, floor)
-	before := len(p.claims())
-	p.Expect(before).To(BeNumerically(">=", replicas))
+	filler, w := p.grownBeside(slowPool("protected-consolidation"), replicas, percent, floor)
 	p.disruptable(w, false)
 	p.remark()
 	p.keepsFloor(w, floor, func(ctx context.Context) {
@@ -152,7 +142,7 @@ func (s *karpenterSite) protectedConsolidationSpec(t *testing.T) {
 		p.Expect(p.evictions()).To(BeEmpty(), "neither Karpenter nor the hub takes them")
 
 		p.disruptable(w, true)
-		p.Expect(p.pool.AwaitConsolidated(ctx, before/2)).To(Succeed())
+		p.Expect(p.pool.AwaitConsolidated(ctx, replicas/2)).To(Succeed())
 		p.mixed(w, replicas, percent, floor)
 	})
 }

@@ -106,7 +106,7 @@ func newWebhookSiteWith(t *testing.T, options kube.Options, clients *pki.ClientA
 	if clients != nil {
 		serves, handler = clients.Asking(serves), webhook.WithCertificate(handler, metrics, kinds.ConvertPattern)
 	}
-	server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, handler, log)
+	server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, handler, metrics, log)
 	g.Expect(err).NotTo(HaveOccurred())
 	serving, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
@@ -152,6 +153,7 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			return errors.Is(err, errAllBusy)
 		}
 		defer giveBack()
+		shares.Known(shares.Caller(r.Context())) // what else it sends is bounded by the room of its member
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		if r.ContentLength > calls.LargeCall {
 			r.Body = calls.InPieces(r.Body)
@@ -224,7 +226,7 @@ func (h *Handler) logPanic(call asking) {
 
 func (h *Handler) reject(w http.ResponseWriter, call asking, status int) {
 	h.answered.WithLabelValues(call.kind, call.call, outcomeRejected).Inc()
-	http.Error(w, http.StatusText(status), status)
+	w.WriteHeader(status) // without a body, which a caller could leave unread
 }
 
 // rejectUnread refuses a call whose body is not read, and ends its connection.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 const (
@@ -41,8 +43,12 @@ func NewRefusals() *Refusals {
 // Wait returns when the refusal of a call may be sent, or when its context ends. Of is the member that the call names, whose token may
 // be wrong: members that nobody registered share the paces of those that exist, and delay nothing but refusals. While a refusal waits,
 // the server keeps nothing of a body that has not been read: over HTTP/2 that would be as much as a connection may have, for each.
+//
+// From the refusal on, what else the call's connection sends is read as that of a stranger, see [shares.Strangers]. Over HTTP/2 that is all:
+// calls that wait would take memory, hundreds on a connection.
 func (r *Refusals) Wait(call *http.Request, of string) {
-	if r == nil {
+	paced := shares.Refused(shares.Caller(call.Context()))
+	if r == nil || paced && call.ProtoMajor == 2 {
 		return
 	}
 	delay := r.delay(of)

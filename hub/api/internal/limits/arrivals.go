@@ -7,18 +7,20 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
-// Arrivals bounds the calls that have begun to arrive and are not complete: until a call is, nobody can know whose it is, and its headers
-// and its message take memory. Safe for concurrent use.
+// Arrivals bounds the calls that have begun to arrive and of which nobody knows yet whose they are: because they are not complete, or
+// because their tokens are being reviewed. Their headers and their messages take memory. Safe for concurrent use.
 type Arrivals struct {
-	places   *Places
+	places   *shares.Places
 	patience time.Duration
 }
 
 // NewArrivals lets most calls arrive at a time, of all callers, and each for as long as patience.
 func NewArrivals(most int, patience time.Duration) *Arrivals {
-	return &Arrivals{places: NewPlaces(most), patience: patience}
+	return &Arrivals{places: shares.NewPlaces(most), patience: patience}
 }
 
 // Begin counts a call from somewhere, until [Arrived] is called with the context that Begin returns, or ctx ends. If the call takes too
@@ -34,7 +36,7 @@ func (a *Arrivals) Begin(ctx context.Context, from string) (context.Context, err
 	return arriving, nil
 }
 
-// Arrived says that the call of a context is complete. It may be called again, and for calls that were not counted.
+// Arrived ends the counting of the call of a context. It may be called again, and for calls that were not counted.
 func Arrived(ctx context.Context) {
 	if arriving, counted := ctx.Value(arrivingKey{}).(*arriving); counted {
 		arriving.ended()
@@ -47,7 +49,7 @@ type arrivingKey struct{}
 // arriving is the context of a call that is counted.
 type arriving struct {
 	context.Context
-	places *Places
+	places *shares.Places
 	from   string
 	late   *time.Timer
 	ended  func() bool // does not wait for the end of the call any more

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -117,11 +119,19 @@ func front(methods http.Handler, o Options) http.HandlerFunc {
 
 // caller is where a request comes from, as gRPC says it.
 func caller(r *http.Request) *peer.Peer {
-	from := &peer.Peer{Addr: Address(r.RemoteAddr)}
+	from := &peer.Peer{Addr: From(r)}
 	if r.TLS != nil {
 		from.AuthInfo = credentials.TLSInfo{State: *r.TLS}
 	}
 	return from
+}
+
+// From is the address of whoever sends a request.
+func From(r *http.Request) net.Addr {
+	if from := shares.Caller(r.Context()); from != nil {
+		return from
+	}
+	return Address(r.RemoteAddr)
 }
 
 // Address is a host and port as a net.Addr.

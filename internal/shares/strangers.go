@@ -1,0 +1,158 @@
+package shares
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// StrangerLimits are how fast a server reads what connections send of which it does not know whose they are.
+type StrangerLimits struct {
+	// Free is how many bytes of each connection are read without a wait: the TLS handshake and a usual first call.
+	Free int
+	// Rate and Burst are how many bytes of all such connections of one address are read a second, and at once. The free ones count too.
+	Rate, Burst int
+	// Call is how many bytes a call counts as, beside its own, and Refused how many more one that is refused. At most Burst.
+	Call, Refused int
+	// Wait is how long a connection waits at most before more of it is read. One that would have to wait longer is ended.
+	Wait time.Duration
+}
+
+// pacesOfStrangers is how many rates there are for all addresses.
+const pacesOfStrangers = 256
+
+// Strangers pace what a server reads of connections until a call on them is accepted, see [Known] and [Refused]: reading a call and
+// refusing it costs the server as much as sending it costs the caller, and no limit of calls in flight bounds how many there are. Safe for
+// concurrent use.
+type Strangers struct {
+	limits StrangerLimits
+	paces  *Paces
+	ended  func(from netip.Addr)
+}
+
+// NewStrangers are all strangers of a server. Ended is called for each connection that is ended because it would have to wait too long; it
+// may be nil.
+func NewStrangers(limits StrangerLimits, ended func(from netip.Addr)) *Strangers {
+	return &Strangers{limits: limits, paces: NewPaces(pacesOfStrangers, limits.Rate, limits.Burst), ended: ended}
+}
+
+// Listener returns a listener whose connections are of strangers. Give it to a server without wrapping its connections again, other than by
+// [crypto/tls].
+func (s *Strangers) Listener(of net.Listener) net.Listener { return &strangersListener{of, s} }
+
+type strangersListener struct {
+	net.Listener
+	strangers *Strangers
+}
+
+// Accept implements [net.Listener].
+func (l *strangersListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &strangerConn{Conn: conn, strangers: l.strangers, address: Address(conn.RemoteAddr().String()), closed: make(chan struct{})}
+	c.free.Store(int64(l.strangers.limits.Free))
+	return c, nil
+}
+
+type strangerConn struct {
+	net.Conn
+	strangers *Strangers
+	address   netip.Addr
+	free      atomic.Int64 // bytes that are left
+	known     atomic.Bool
+	close     sync.Once
+	closed    chan struct{}
+}
+
+var errStranger = errors.New("the connection sends more than is read of strangers")
+
+// Read waits, once it has read something, until the address may send that.
+func (c *strangerConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if n > 0 && !c.known.Load() && !c.pace(n) {
+		return 0, errStranger
+	}
+	return n, err
+}
+
+// pace waits until n bytes that were read may be served, or ends the connection and returns false.
+func (c *strangerConn) pace(n int) bool {
+	limits := &c.strangers.limits
+	if c.free.Add(-int64(n)) >= 0 {
+		c.charge(n)
+		return true
+	}
+	due := c.strangers.paces.Of(c.address).ReserveN(time.Now(), min(n, limits.Burst))
+	delay := due.Delay()
+	if delay > limits.Wait {
+		due.Cancel()
+		_ = c.Close()
+		if c.strangers.ended != nil {
+			c.strangers.ended(c.address)
+		}
+		return false
+	}
+	select {
+	case <-time.After(delay):
+		return true
+	case <-c.closed:
+		return false
+	}
+}
+
+func (c *strangerConn) charge(n int) { c.strangers.paces.Charge(c.address, n, c.strangers.limits.Wait) }
+
+// Close implements [net.Conn]. It ends the wait of Read.
+func (c *strangerConn) Close() error {
+	c.close.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// RemoteAddr implements [net.Conn]. Of the address one gets back to the connection, see [Known].
+func (c *strangerConn) RemoteAddr() net.Addr { return strangerAddr{c.Conn.RemoteAddr(), c} }
+
+type strangerAddr struct {
+	net.Addr
+	conn *strangerConn
+}
+
+// Known says that the caller at the other end of a connection has shown who it is: from now on the connection is read without waits. From is
+// the address that the connection says it comes from. If [Strangers] have no part in it, nothing happens.
+func Known(from net.Addr) {
+	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
+		of.conn.known.Store(true)
+	}
+}
+
+// Begun says that a call has begun; those of a server that is [Bound] are counted by that. From is as for [Known].
+func Begun(from net.Addr) {
+	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
+		of.conn.charge(of.conn.strangers.limits.Call)
+	}
+}
+
+// Refused says that a call was refused for what its caller did: its connection is a stranger's (again). From is as for [Known]. It returns
+// false if [Strangers] have no part in it, so that nothing paces the caller.
+func Refused(from net.Addr) (paced bool) {
+	of, ok := from.(strangerAddr)
+	if ok {
+		of.conn.known.Store(false)
+		of.conn.free.Store(0)
+		of.conn.charge(of.conn.strangers.limits.Refused)
+	}
+	return ok
+}
+
+// Caller is where a call of a server that is [Bound] comes from, for [Known] and [Refused]. Ctx is the call's; nil: it is of no such server.
+func Caller(ctx context.Context) net.Addr {
+	if from, ok := ctx.Value(connKey{}).(*caller); ok {
+		return from.remote
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package shares
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// strangersSite is a server that reads so much of strangers: who may read more is ended at once instead of waiting.
+type strangersSite struct {
+	site
+
+	strangers *Strangers
+	ended     atomic.Int64
+}
+
+// fewBytes let a usual call pass that has no body, and the TLS handshake before it.
+var fewBytes = StrangerLimits{Free: 4000, Rate: 1, Burst: 1000, Refused: 1000, Wait: time.Second}
+
+// serveStrangers serves a handler that reads the body of a call, and knows or refuses the callers of the paths /known and /refused.
+func serveStrangers(t *testing.T, limits StrangerLimits) *strangersSite {
+	t.Helper()
+	s := &strangersSite{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := Caller(r.Context())
+		s.begun.Add(1)
+		if strings.HasPrefix(r.URL.Path, "/known") {
+			Known(from)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/refused") {
+			Refused(from)
+		}
+		_, _ = io.WriteString(w, "answer")
+	}))
+	s.EnableHTTP2 = true
+	Bound(s.Config, Limits{OfConnection: 100, InFlight: 100}, nil)
+	s.strangers = NewStrangers(limits, func(netip.Addr) { s.ended.Add(1) })
+	s.Listener = s.strangers.Listener(s.Listener)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// post sends a body of so many bytes.
+func (s *strangersSite) post(ctx context.Context, client *http.Client, path string, bytes int) (string, error) {
+	return send(ctx, client, http.MethodPost, s.URL+path, strings.NewReader(strings.Repeat("a", bytes)))
+}
+
+func TestNoMoreIsReadOfAStrangerThanItsRateAllows(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, fewBytes)
+	client := s.from(t, "127.0.0.1")
+	g.Expect(s.post(t.Context(), client, "/", 10)).To(Equal("answer"), "a small call")
+	_, err := s.post(t.Context(), client, "/", 100_000)
+	g.Expect(err).To(HaveOccurred())
+	g.Eventually(s.ended.Load).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Expect(s.post(t.Context(), client, "/", 10)).To(Equal("answer"), "on a new connection, what is free")
+}
+
+// Reading a small call costs more than its bytes.
+func TestCallsOfStrangersCountAsMoreThanTheirBytes(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, StrangerLimits{Free: 8000, Rate: 1, Burst: 20_000, Call: 5000, Wait: time.Second})
+	client := s.from(t, "127.0.0.1")
+	g.Eventually(func() int64 {
+		_, _ = s.post(t.Context(), client, "/", 500)
+		return s.ended.Load()
+	}).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Expect(s.begun.Load()).To(BeNumerically("<", 40), "20,000 bytes would be as many calls")
+}
+
+func TestWhoIsKnownIsReadWithoutLimit(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, fewBytes)
+	client := s.from(t, "127.0.0.1")
+	g.Expect(s.post(t.Context(), client, "/known", 10)).To(Equal("answer"))
+	g.Expect(s.post(t.Context(), client, "/", 1_000_000)).To(Equal("answer"), "the connection is known, not the call")
+	g.Expect(s.ended.Load()).To(BeZero())
+}
+
+func TestWhoIsRefusedIsAStrangerAgain(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, fewBytes)
+	client := s.from(t, "127.0.0.1")
+	g.Expect(s.post(t.Context(), client, "/known", 10)).To(Equal("answer"))
+	g.Expect(s.post(t.Context(), client, "/refused", 10)).To(Equal("answer"))
+	_, err := s.post(t.Context(), client, "/", 100_000)
+	g.Expect(err).To(HaveOccurred())
+	g.Eventually(s.ended.Load).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+}
+
+// The neighbor of a stranger that has used up all of its address still has what is free.
+func TestStrangersOfAnotherAddressAreNotPaced(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, StrangerLimits{Free: 4000, Rate: 1, Burst: 200_000, Refused: 1000, Wait: time.Second})
+	for range 3 {
+		_, _ = s.post(t.Context(), s.from(t, "127.0.0.1"), "/", 150_000)
+	}
+	g.Eventually(s.ended.Load).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Expect(s.post(t.Context(), s.from(t, "127.0.0.1"), "/", 10)).To(Equal("answer"))
+	other := netip.MustParseAddr("127.0.0.2")
+	for s.strangers.paces.Of(other) == s.strangers.paces.Of(netip.MustParseAddr("127.0.0.1")) { // some share one, by chance
+		other = other.Next()
+	}
+	g.Expect(s.post(t.Context(), s.from(t, other.String()), "/", 150_000)).To(Equal("answer"))
+}
+
+// What the rate allows later is read later, and not refused; nor does the wait keep a server from closing.
+func TestAStrangerWaitsForItsRate(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, StrangerLimits{Free: 4000, Rate: 100_000, Burst: 20_000, Refused: 1, Wait: time.Minute})
+	g.Expect(s.post(t.Context(), s.from(t, "127.0.0.1"), "/", 100_000)).To(Equal("answer"))
+	g.Expect(s.ended.Load()).To(BeZero())
+}
+
+func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	listener = NewStrangers(StrangerLimits{Rate: 1, Burst: 1000, Wait: time.Hour}, nil).Listener(listener)
+	t.Cleanup(func() { _ = listener.Close() })
+	client, err := net.Dial("tcp", listener.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = client.Close() })
+	conn, err := listener.Accept()
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = client.Write(make([]byte, 1500))
+	g.Expect(err).NotTo(HaveOccurred())
+	read := make(chan error, 1)
+	go func() {
+		into := make([]byte, 1000)
+		for {
+			if _, err := conn.Read(into); err != nil {
+				read <- err
+				return
+			}
+		}
+	}()
+	g.Consistently(read, "100ms").ShouldNot(Receive())
+	g.Expect(conn.Close()).To(Succeed())
+	g.Eventually(read).WithTimeout(time.Minute).Should(Receive(MatchError(errStranger)))
+}
+
+func TestAnAddressThatIsOfNoStrangerIsIgnored(*testing.T) {
+	Known(nil)
+	Refused(&net.TCPAddr{})
+	Known(Caller(context.Background()))
+}
