@@ -49,31 +49,35 @@ func TestPagesAreMadeSmallerWhereObjectsAreLarge(t *testing.T) {
 	f.g.Expect(member.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "d", Name: "p49"}, &corev1.Pod{})).To(Succeed())
 }
 
-// labelledPods are pods whose caches take so many bytes each at least.
-func labelledPods(count, bytes int) string {
+// labelledPods answers a list with pods whose caches take so many bytes each at least.
+func labelledPods(count, bytes int) http.HandlerFunc {
 	pods := make([]string, count)
 	for i := range pods {
 		pods[i] = fmt.Sprintf(`{"metadata":{"name":"p%d","namespace":"d","labels":{"a":"%s"}}}`, i, strings.Repeat("x", bytes))
 	}
-	return podListOf(strings.Join(pods, ","))
+	list := podListOf(strings.Join(pods, ","))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, list)
+	}
 }
 
 func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
-	f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, labelledPods(60, 10<<10))
-	}, quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
+	f, _ := hostile(t, labelledPods(60, 10<<10), quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
 	f.g.Eventually(f.member("bad").warmer.budget.Used.Load).Should(BeNumerically("<", 512<<10), "what the kind held is given back")
 }
 
+func TestTheLargestMemberGivesWayWhereAllTakeTooMuch(t *testing.T) {
+	f, _ := hostile(t, labelledPods(60, 10<<10), quietWatch, func(o *Options) { o.FleetCacheBytes = 512 << 10 })
+	f.suffers("TooLarge")
+	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
+}
+
 // These pods are small, so that nothing but their number is too large.
 func TestAKindOfMoreObjectsThanAllowedDegradesItsMemberAlone(t *testing.T) {
-	f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, labelledPods(11, 0))
-	}, quietWatch, func(o *Options) { o.CacheObjects = 10 })
+	f, _ := hostile(t, labelledPods(11, 0), quietWatch, func(o *Options) { o.CacheObjects = 10 })
 	f.suffers("TooLarge")
 }
 

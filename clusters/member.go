@@ -69,6 +69,7 @@ type memberOptions struct {
 
 	kinds   []declaredKind
 	joins   joins // of all members
+	fleet   *intake.FleetBudget
 	paths   *quantities.Paths
 	metrics *metrics
 	changed func() // called after every change of the member's state; must not block
@@ -133,7 +134,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.Namespaces,
-		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log, defined: m.defined,
+		budget: intake.NewMemberBudget(o.fleet, o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log, defined: m.defined,
 		changed: func() {
 			m.came.Signal()
 			o.changed()

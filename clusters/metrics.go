@@ -144,28 +144,35 @@ func codeOf(resp *http.Response, err error) string {
 	return "error"
 }
 
-// cacheAges shows the age of each cache at the time of a scrape.
-type cacheAges struct{ provider *Provider }
+// cacheSeries shows the age and the size of each cache at the time of a scrape.
+type cacheSeries struct{ provider *Provider }
 
 var cacheAge = prometheus.NewDesc("plimsoll_member_cache_age_seconds",
 	"For how long a cached kind of a member has not been watched; 0 while its watch is open.", []string{"member", "kind"}, nil)
 
+var cacheBytes = prometheus.NewDesc("plimsoll_member_cache_bytes",
+	"The approximate memory that a cached kind of a member takes, which clusters.maxCacheMiB and clusters.maxTotalCacheMiB limit.", []string{"member", "kind"}, nil)
+
 // Describe implements prometheus.Collector.
-func (c cacheAges) Describe(to chan<- *prometheus.Desc) { to <- cacheAge }
+func (c cacheSeries) Describe(to chan<- *prometheus.Desc) {
+	to <- cacheAge
+	to <- cacheBytes
+}
 
 // Collect implements prometheus.Collector.
-func (c cacheAges) Collect(to chan<- prometheus.Metric) {
+func (c cacheSeries) Collect(to chan<- prometheus.Metric) {
 	for _, member := range c.provider.engagedMembers() {
 		for _, kind := range member.kinds {
-			report := kind.report()
-			if !report.Engaged {
+			warm, _ := kind.get()
+			if warm == nil {
 				continue
 			}
 			age := 0.0
-			if !report.closed.IsZero() {
-				age = time.Since(report.closed).Seconds()
+			if closed := warm.closedSince(); !closed.IsZero() {
+				age = time.Since(closed).Seconds()
 			}
-			to <- prometheus.MustNewConstMetric(cacheAge, prometheus.GaugeValue, age, member.name, report.Kind)
+			to <- prometheus.MustNewConstMetric(cacheAge, prometheus.GaugeValue, age, member.name, kind.name)
+			to <- prometheus.MustNewConstMetric(cacheBytes, prometheus.GaugeValue, float64(warm.budget.Used()), member.name, kind.name)
 		}
 	}
 }

@@ -64,6 +64,9 @@ type Options struct {
 	CacheObjects int
 	// KindBytes bounds what the caches of one kind of a member take in memory, about. Default CacheBytes / 2.
 	KindBytes int64
+	// FleetCacheBytes bounds what the caches of all members take in memory, about. Where they exceed it, the member whose caches are the
+	// largest loses its largest kind, and is Degraded. Default 0: no limit.
+	FleetCacheBytes int64
 	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
 	WarmTimeout time.Duration
 	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
@@ -128,6 +131,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"ProbeInterval", float64(o.ProbeInterval)}, {"ProbeTimeout", float64(o.ProbeTimeout)}, {"RetryMin", float64(o.RetryMin)},
 		{"StaleLimit", float64(o.StaleLimit)}, {"AnswerBytes", float64(o.AnswerBytes)}, {"EventBytes", float64(o.EventBytes)},
 		{"CacheBytes", float64(o.CacheBytes)}, {"CacheObjects", float64(o.CacheObjects)}, {"KindBytes", float64(o.KindBytes)},
+		{"FleetCacheBytes", float64(o.FleetCacheBytes)},
 	} {
 		if option.value < 0 {
 			return o, fmt.Errorf("members: %s must not be negative", option.name)

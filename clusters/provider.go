@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
@@ -37,8 +38,9 @@ type Provider struct {
 	secrets *secretWatch
 	aware   multicluster.Aware // set by Start, before any actor runs
 	joins   joins
-	running sync.WaitGroup // actors and members
-	synced  atomic.Bool    // see Synced
+	caches  *intake.FleetBudget // of all members
+	running sync.WaitGroup      // actors and members
+	synced  atomic.Bool         // see Synced
 
 	mu      sync.RWMutex // never held while anything outside this package is called
 	started bool
@@ -75,7 +77,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: notify.NewSubscribers(Event.about),
+		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), caches: intake.NewFleetBudget(opts.FleetCacheBytes), subs: notify.NewSubscribers(Event.about),
 		paths:  quantities.NewPaths(opts.Scheme),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
@@ -85,7 +87,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	if opts.Registerer != nil {
-		if err := opts.Registerer.Register(cacheAges{p}); err != nil {
+		if err := opts.Registerer.Register(cacheSeries{p}); err != nil {
 			return nil, fmt.Errorf("register the metrics of members: %w", err)
 		}
 	}

@@ -92,7 +92,7 @@ func (p *Provider) memberOptions(a *actor) memberOptions {
 	opts := p.opts
 	opts.Access = p.access
 	return memberOptions{
-		joins: p.joins, paths: p.paths,
+		joins: p.joins, fleet: p.caches, paths: p.paths,
 		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
 		onBreak: func(bool) { a.poke() },
 	}
@@ -103,6 +103,7 @@ func (p *Provider) track(member *Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.alive[member] = struct{}{}
+	p.caches.Join(member.warmer.budget)
 	for _, index := range p.indexes {
 		_ = member.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.extract)
 	}
@@ -113,6 +114,7 @@ func (p *Provider) untrack(member *Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.alive, member)
+	p.caches.Leave(member.warmer.budget)
 	if p.actors[member.name] == nil {
 		p.metrics.forget(member.name)
 	}

@@ -342,12 +342,14 @@ func TestACacheThatIsNotWatchedIsShown(t *testing.T) {
 	g.Expect(shown(now.Add(-time.Minute))).To(Equal("False/NotWatched: cached and not watched now: v1 Pod (since 1970-01-01T00:15:40Z)"))
 
 	f, api := newFleet(t), newFakeAPI(t, "a")
+	api.addPod("web")
 	f.secrets.put("a", api.kubeconfig())
 	f.awaitReady("a")
 	f.g.Eventually(func() bool {
 		age, ok := gathered(f.g, f.metrics)["plimsoll_member_cache_age_seconds{kind=v1 Pod,member=a}"]
 		return ok && age == 0
 	}).Should(BeTrue())
+	f.g.Expect(f.metric("plimsoll_member_cache_bytes{kind=v1 Pod,member=a}")()).To(BeNumerically(">", 0))
 	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.RawQuery, "watch") {
 			fail(w, http.StatusServiceUnavailable)

@@ -40,7 +40,7 @@ func memberOptions(h *Hub) clusters.Options {
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
 		AnswerBytes: int64(c.MaxAnswerMiB) << 20, EventBytes: int64(c.MaxEventMiB) << 20,
-		CacheBytes: int64(c.MaxCacheMiB) << 20, CacheObjects: c.MaxCachedObjects,
+		CacheBytes: int64(c.MaxCacheMiB) << 20, CacheObjects: c.MaxCachedObjects, FleetCacheBytes: fleetCacheBytes(c.MaxTotalCacheMiB),
 		Log: h.log, Registerer: h.registry,
 	}
 }

@@ -69,6 +69,18 @@ func tuneProcess(root fs.FS, environ []string, log *slog.Logger) {
 	}
 }
 
+// fleetCacheBytes is what the caches of all members may take: what the configuration says in MiB, or else seven tenths of the garbage
+// collector's limit, so that the rest of the hub has its part; 0: no limit.
+func fleetCacheBytes(configured int) int64 {
+	if configured > 0 {
+		return int64(configured) << 20
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < unlimitedMemory {
+		return limit / 10 * 7
+	}
+	return 0
+}
+
 // memoryLimit is nine tenths of what the container may take, by its control group (version 2, else 1); false: no limit, or
 // none that can be read.
 func memoryLimit(root fs.FS) (bytes int64, ok bool) {

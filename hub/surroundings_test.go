@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,10 @@ func TestTheGarbageCollectorKnowsTheContainersLimit(t *testing.T) {
 	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(limit), "the environment's counts")
 	tuneProcess(container, nil, slog.New(slog.DiscardHandler))
 	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(483183819))
+	g.Expect(fleetCacheBytes(0)).To(BeEquivalentTo(338228667), "seven tenths")
+	g.Expect(fleetCacheBytes(3)).To(BeEquivalentTo(3<<20), "what is configured counts")
+	debug.SetMemoryLimit(math.MaxInt64)
+	g.Expect(fleetCacheBytes(0)).To(BeZero(), "nothing limits them")
 }
 
 // What is tuned is a process, so this is done by another one. Its hub cannot start: tuning comes before that.

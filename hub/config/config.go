@@ -224,8 +224,12 @@ type ClustersConfig struct {
 	MaxEventMiB int `yaml:"maxEventMiB"`
 	// The approximate memory for all caches of a member in MiB, and half of it for one kind. The hub stops caching a kind that
 	// exceeds it, and the member is Degraded. This limits what a hostile member can use: a few times what your largest member needs
-	// is a good value. 16 to 1048576.
+	// is a good value; plimsoll_member_cache_bytes shows what it needs. 16 to 1048576.
 	MaxCacheMiB int `yaml:"maxCacheMiB"`
+	// The approximate memory for the caches of all members in MiB. When they exceed it, the member with the largest caches loses its
+	// largest kind and is Degraded; the other members keep theirs. 0 is 70 % of GOMEMLIMIT, or else of nine tenths of the container's
+	// memory limit, and no limit where there is neither. 0, or 16 to 1048576.
+	MaxTotalCacheMiB int `yaml:"maxTotalCacheMiB"`
 	// How many objects of one kind the hub caches in a member. 1000 to 10000000.
 	MaxCachedObjects int `yaml:"maxCachedObjects"`
 }

@@ -127,6 +127,9 @@ func (v *rules) clusters(c *ClustersConfig) {
 	v.between("clusters.maxAnswerMiB", c.MaxAnswerMiB, 1, 1024)
 	v.between("clusters.maxEventMiB", c.MaxEventMiB, 1, 64)
 	v.between("clusters.maxCacheMiB", c.MaxCacheMiB, 16, 1<<20)
+	if n := c.MaxTotalCacheMiB; n != 0 && (n < 16 || n > 1<<20) {
+		v.refuse("clusters.maxTotalCacheMiB", n, "must be 0, or 16 to 1048576")
+	}
 	v.between("clusters.maxCachedObjects", c.MaxCachedObjects, 1000, 10_000_000)
 	v.networks("clusters.allowedNetworks", c.AllowedNetworks)
 }

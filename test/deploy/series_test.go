@@ -30,6 +30,7 @@ plimsoll_member_refused_total{reason="BadKubeconfig"}
 plimsoll_member_requests_total{member="prod-eu",class="read",code="200"}
 plimsoll_member_request_duration_seconds{member="prod-eu",class="read"}
 plimsoll_member_cache_age_seconds{member="prod-eu",kind="Pod"}
+plimsoll_member_cache_bytes{member="prod-eu",kind="Pod"}
 plimsoll_member_paced_seconds_total{member="prod-eu"}
 plimsoll_member_detached{member="prod-eu"}
 plimsoll_member_token_expiry_seconds{member="prod-eu"}

@@ -47,6 +47,7 @@ const (
 	perSecond = "reqps"
 	perMinute = "cpm"
 	share     = "percentunit"
+	binary    = "bytes"
 )
 
 var boards = []board{fleet, member, placement, hub, api}

@@ -36,6 +36,8 @@ var member = board{
 					{`max by (kind) (plimsoll_member_cache_age_seconds{` + of + `})`, "{{kind}}"},
 					{`max(plimsoll_dependency_watch_age_seconds{` + of + `})`, "dependencies"},
 				}},
+			{title: "Size of caches", about: "The approximate memory that a kind takes. clusters.maxCacheMiB limits the member's, clusters.maxTotalCacheMiB that of all members.", unit: binary,
+				queries: one(`max by (kind) (plimsoll_member_cache_bytes{`+of+`})`, "{{kind}}")},
 		}},
 		{"Work", []panel{
 			{title: "Reconciles by outcome", about: "Reconciles that ended.", unit: perSecond,

@@ -24,11 +24,43 @@ type MemberBudget struct {
 	objects   int // of one kind
 	Used      atomic.Int64
 	lists     Decodes // holds something for each list that is being read
+	fleet     *FleetBudget
+
+	mu    sync.Mutex
+	kinds map[*KindBudget]struct{} // whose caches hold something
 }
 
-// NewMemberBudget returns the budget of a member: bytes of all caches together, kindBytes and objects of one kind.
-func NewMemberBudget(bytes, kindBytes int64, objects int) *MemberBudget {
-	return &MemberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: NewDecodes(listsAtOnce)}
+// NewMemberBudget returns the budget of a member: bytes of all caches together, kindBytes and objects of one kind. fleet is what all members
+// have; nil: no limit.
+func NewMemberBudget(fleet *FleetBudget, bytes, kindBytes int64, objects int) *MemberBudget {
+	return &MemberBudget{
+		fleet: fleet, bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: NewDecodes(listsAtOnce),
+		kinds: map[*KindBudget]struct{}{},
+	}
+}
+
+// largest returns the kind whose caches take the most; nil: none takes anything.
+func (b *MemberBudget) largest() (most *KindBudget) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for kind := range b.kinds {
+		if most == nil || kind.used.Load() > most.used.Load() {
+			most = kind
+		}
+	}
+	return most
+}
+
+func (b *MemberBudget) hold(kind *KindBudget) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kinds[kind] = struct{}{}
+}
+
+func (b *MemberBudget) forget(kind *KindBudget) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.kinds, kind)
 }
 
 // KindBudget is notified when a kind exceeds what is allowed, by the transport and by its meters.
@@ -44,9 +76,16 @@ func NewKindBudget(of *MemberBudget) *KindBudget {
 	return &KindBudget{of: of, Exceeded: make(chan error, 1)}
 }
 
+// Used returns about how many bytes the kind's caches take.
+func (b *KindBudget) Used() int64 { return b.used.Load() }
+
 // add takes account of bytes that came, or went if they are negative, and returns an error that says what is exceeded.
 func (b *KindBudget) add(bytes int64) error {
 	kind, member := b.used.Add(bytes), b.of.Used.Add(bytes)
+	if kind == bytes && bytes > 0 { // the first that it holds
+		b.of.hold(b)
+	}
+	b.of.fleet.add(bytes)
 	switch {
 	case kind > b.of.kindBytes:
 		return fmt.Errorf("%w: with it the cache of the kind takes more than %d bytes", ErrTooLarge, b.of.kindBytes)
@@ -77,6 +116,8 @@ func (b *KindBudget) Release() {
 	for _, m := range b.meters {
 		m.release()
 	}
+	b.of.forget(b)
+	b.of.fleet.relieved(b)
 }
 
 // Meter stands between an informer and its member: it trims what comes at once, so that no list is held whole, and keeps

@@ -23,7 +23,7 @@ import (
 
 func TestTheCachesOfAMemberAreBoundedTogether(t *testing.T) {
 	g := NewWithT(t)
-	of := NewMemberBudget(100, 60, 10)
+	of := NewMemberBudget(nil, 100, 60, 10)
 	pods, nodes := NewKindBudget(of), NewKindBudget(of)
 	g.Expect(pods.add(60)).To(Succeed())
 	g.Expect(nodes.add(40)).To(Succeed())
@@ -37,7 +37,7 @@ func TestTheCachesOfAMemberAreBoundedTogether(t *testing.T) {
 func TestOnlySoManyListsOfAMemberAreReadAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		of := NewMemberBudget(1<<20, 1<<20, 10)
+		of := NewMemberBudget(nil, 1<<20, 1<<20, 10)
 		goOn := make(chan struct{})
 		var begun atomic.Int32
 		var lists sync.WaitGroup
@@ -75,7 +75,7 @@ func TestAPageHasItsTurnUntilItIsDecoded(t *testing.T) {
 		g.Expect(resp.Body.Close()).To(Succeed())
 		g.Expect(decodes).To(HaveLen(1), "it is decoded now")
 		return &corev1.PodList{}, nil
-	}}, NewKindBudget(NewMemberBudget(1<<20, 1<<20, 10)), func(object any) (any, error) { return object, nil })
+	}}, NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 10)), func(object any) (any, error) { return object, nil })
 	_, err := meter.ListWithContext(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(decodes).To(BeEmpty())
@@ -100,7 +100,7 @@ func TestAListThatRepeatsItselfOrItsEmptyPagesIsEnded(t *testing.T) {
 				}
 				return pods, nil
 			}
-			kind := NewKindBudget(NewMemberBudget(1<<20, 1<<20, 1000))
+			kind := NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 1000))
 			meter := NewMeter(&toolscache.ListWatch{ListWithContextFunc: list}, kind, func(object any) (any, error) { return object, nil })
 			_, err := meter.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
 			for err == nil && read < 2*maxShort {
@@ -118,7 +118,7 @@ func TestAListThatRepeatsItselfOrItsEmptyPagesIsEnded(t *testing.T) {
 
 func TestAnEventAboutAnObjectOfTheListIsNoRepetition(t *testing.T) {
 	g := NewWithT(t)
-	meter := NewMeter(&toolscache.ListWatch{}, NewKindBudget(NewMemberBudget(1<<20, 1<<20, 1000)), func(object any) (any, error) { return object, nil })
+	meter := NewMeter(&toolscache.ListWatch{}, NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 1000)), func(object any) (any, error) { return object, nil })
 	meter.begin()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
 	for range 2 {

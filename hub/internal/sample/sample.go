@@ -86,6 +86,7 @@ var Of = map[string]Sample{
 	"clusters.maxAnswerMiB":            {File: `32`, Want: 32, Bad: `0`},
 	"clusters.maxEventMiB":             {File: `6`, Want: 6, Bad: `65`},
 	"clusters.maxCacheMiB":             {File: `128`, Want: 128, Bad: `15`},
+	"clusters.maxTotalCacheMiB":        {File: `200`, Want: 200, Bad: `15`},
 	"clusters.maxCachedObjects":        {File: `5000`, Want: 5000, Bad: `999`},
 	"spot.annotationPrefix":            {File: `spotalis.io`, Want: "spotalis.io", Bad: `a/b`},
 	"spot.workloadKinds":               {File: `[{apiVersion: argoproj.io/v1alpha1, kind: Rollout}]`, Want: []config.WorkloadKindConfig{{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}}, Bad: `[{apiVersion: v1, kind: Pod}]`},
