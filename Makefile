@@ -209,6 +209,10 @@ cover: ## Show what the unit tests of PKG cover, by function, and write build/co
 	$(GO) tool cover -func build/cover.out
 	$(GO) tool cover -html build/cover.out -o build/cover.html
 
+.PHONY: download
+download: ## Download all Go modules, and try again where that fails
+	@GO="$(GO)" sh tools/download.sh
+
 # Tests are compiled and not linked: Go caches no linked tests.
 .PHONY: compile
 compile: testbed build flux karpenter e2e-images ## Compile what the tests need, without running any
