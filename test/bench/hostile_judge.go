@@ -103,26 +103,36 @@ func suspicious(windows []window) (worst fleet.Hostility, found bool) {
 	return worst, found
 }
 
-// judge records the worst ratios, and notes all of them.
+// judge records the worst ratios of the hostilities that come alone, and of all at once in entries of their own, and notes each.
 func (s *hostileSite) judge() {
-	var worst ratios
 	report := s.bench.report
 	compared := compare(s.windows)
 	for _, hostility := range slices.Sorted(maps.Keys(compared)) {
 		is := compared[hostility]
-		worst = ratios{
-			admission: max(worst.admission, is.admission), events: max(worst.events, is.events), rss: max(worst.rss, is.rss),
-			calmAdmission: max(worst.calmAdmission, is.calmAdmission), calmEvents: max(worst.calmEvents, is.calmEvents),
-			processor: max(worst.processor, is.processor),
-		}
 		report.Note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f s, %.2f times what it took at the other hub; %.0f calls, %.0f MB",
 			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.memberProcessor.Seconds(), is.load, is.calls, is.bytes/1e6)
 	}
-	report.Record("hostile-rss-ratio", worst.rss)
-	report.Record("hostile-admission-ratio", worst.calmAdmission)
-	report.Record("hostile-event-ratio", worst.calmEvents)
-	report.Record("hostile-admission-control-ratio", worst.admission)
-	report.Record("hostile-event-control-ratio", worst.events)
-	report.Record("hostile-processor-percent", 100*worst.processor.Seconds()/(warmup+hostileWindow).Seconds())
+	for name, value := range judged(compared) {
+		report.Record(name, value)
+	}
 	report.Note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
+}
+
+// judged returns the figures by the names of their entries. The processor's and those of the control, which have no goal, are of all hostilities.
+func judged(compared map[fleet.Hostility]ratios) map[string]float64 {
+	figures := map[string]float64{}
+	worst := func(name string, ratio float64) { figures[name] = max(figures[name], ratio) }
+	for hostility, is := range compared {
+		entries := "hostile-"
+		if hostility == fleet.AllHostilities {
+			entries = "hostile-all-"
+		}
+		worst(entries+"rss-ratio", is.rss)
+		worst(entries+"admission-ratio", is.calmAdmission)
+		worst(entries+"event-ratio", is.calmEvents)
+		worst("hostile-admission-control-ratio", is.admission)
+		worst("hostile-event-control-ratio", is.events)
+		worst("hostile-processor-percent", 100*is.processor.Seconds()/(warmup+hostileWindow).Seconds())
+	}
+	return figures
 }

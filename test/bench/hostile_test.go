@@ -52,6 +52,21 @@ func TestMedianWindowsCount(t *testing.T) {
 	g.Expect(compared[fleet.Redirects].rss).To(BeNumerically("~", 1.1))
 }
 
+func TestAllHostilitiesAtOnceHaveEntriesOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	figures := judged(compare([]window{
+		in(fleet.WellBehaved, false, 5, 5, 100),
+		in(fleet.Redirects, false, 6, 5, 100), in(fleet.Redirects, true, 6, 5, 100),
+		in(fleet.HugeCalls, false, 5, 7, 120), in(fleet.HugeCalls, true, 5, 7, 100),
+		in(fleet.AllHostilities, false, 10, 20, 200), in(fleet.AllHostilities, true, 5, 5, 100),
+	}))
+	g.Expect(figures).To(Equal(map[string]float64{
+		"hostile-rss-ratio": 1.2, "hostile-admission-ratio": 1.2, "hostile-event-ratio": 1.4,
+		"hostile-all-rss-ratio": 2, "hostile-all-admission-ratio": 2, "hostile-all-event-ratio": 4,
+		"hostile-admission-control-ratio": 2, "hostile-event-control-ratio": 4, "hostile-processor-percent": 0,
+	}))
+}
+
 func TestWhatMissesAGoalIsTriedAgainWhateverTheControl(t *testing.T) {
 	g := NewWithT(t)
 	windows := []window{
