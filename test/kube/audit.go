@@ -58,14 +58,15 @@ type AuditEvent struct {
 
 // Mark is the log's end: of what was answered before, nothing comes after it.
 func (a *Audit) Mark() (Mark, error) {
-	if err := a.flush(); err != nil {
+	before, err := a.flush()
+	if err != nil {
 		return 0, err
 	}
-	info, err := os.Stat(a.path())
+	end, err := linesEnd(a.path(), before)
 	if err != nil {
 		return 0, fmt.Errorf("audit log of %s: %w", a.cluster.name, err)
 	}
-	return Mark(info.Size()), nil
+	return Mark(end), nil
 }
 
 // Events are the requests that pass every filter, oldest answer first.
@@ -74,7 +75,7 @@ func (a *Audit) Events(filters ...Filter) ([]AuditEvent, error) { return a.Since
 // Since is like Events, for what was answered after the mark. It waits until the log holds all that was answered
 // before the call; while the API server does not run, it reads what there is.
 func (a *Audit) Since(mark Mark, filters ...Filter) ([]AuditEvent, error) {
-	if err := a.flush(); err != nil {
+	if _, err := a.flush(); err != nil {
 		return nil, err
 	}
 	file, err := os.Open(a.path())
@@ -94,30 +95,31 @@ func (a *Audit) Since(mark Mark, filters ...Filter) ([]AuditEvent, error) {
 
 func (a *Audit) path() string { return a.cluster.file(auditLog) }
 
-// flush waits until the log holds everything that was answered before now. An event is written just after its answer,
-// in the order of the answers but for a moment; a request of our own that shows up in the log says that it is there.
-func (a *Audit) flush() error {
+// flush waits until the log holds everything that was answered before now, and returns the log's size before that. An event is written just
+// after its answer, in the order of the answers but for a moment; a request of our own that shows up in the log says that it is there.
+func (a *Audit) flush() (before int64, err error) {
 	info, err := os.Stat(a.path())
 	if err != nil {
-		return fmt.Errorf("audit log of %s: %w", a.cluster.name, err)
+		return 0, fmt.Errorf("audit log of %s: %w", a.cluster.name, err)
 	}
 	if !a.answering() {
-		return nil
+		return info.Size(), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	token := flushPrefix + uuid.NewString()
 	key := client.ObjectKey{Namespace: "default", Name: token}
 	if err := client.IgnoreNotFound(a.cluster.client.Get(ctx, key, &corev1.ConfigMap{})); err != nil {
-		return fmt.Errorf("audit log of %s: mark its end: %w", a.cluster.name, err)
+		return 0, fmt.Errorf("audit log of %s: mark its end: %w", a.cluster.name, err)
 	}
 	err = wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) {
-		return contains(a.path(), info.Size(), []byte(token))
+		content, err := readFrom(a.path(), info.Size())
+		return bytes.Contains(content, []byte(token)), err
 	})
 	if err != nil {
-		return fmt.Errorf("audit log of %s: wait for it to catch up: %w", a.cluster.name, err)
+		return 0, fmt.Errorf("audit log of %s: wait for it to catch up: %w", a.cluster.name, err)
 	}
-	return nil
+	return info.Size(), nil
 }
 
 // flushPrefix begins the names of the objects that flush asks for, which are never there.
@@ -129,18 +131,24 @@ func (a *Audit) answering() bool {
 	return err == nil && !p.Ended() && !p.Frozen()
 }
 
-// contains reports whether a file holds the text somewhere after the offset.
-func contains(path string, offset int64, text []byte) (bool, error) {
+// readFrom returns what a file holds after the offset.
+func readFrom(path string, offset int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return false, err
+		return nil, err
 	}
-	content, err := io.ReadAll(file)
-	return bytes.Contains(content, text), err
+	return io.ReadAll(file)
+}
+
+// linesEnd is where the last complete line of a file ends that ends after the offset, or the offset. The file can end within a line: a write
+// that crosses pages of memory grows it page by page.
+func linesEnd(path string, offset int64) (int64, error) {
+	content, err := readFrom(path, offset)
+	return offset + int64(bytes.LastIndexByte(content, '\n')) + 1, err
 }
 
 // ReadAudit reads an audit log that was fetched from wherever its API server runs. It does not wait for what the log does
