@@ -69,26 +69,30 @@ func TestKindsThatGrowAtTheSameTimeGiveWayUntilTheRestFits(t *testing.T) {
 	g := NewWithT(t)
 	f, members := fleetOf(1000, 4)
 	var growing, leaving sync.WaitGroup
-	stop := make(chan struct{})
+	var kinds []*KindBudget
 	for _, member := range members {
 		for range 4 {
 			kind := NewKindBudget(member)
+			kinds = append(kinds, kind)
 			growing.Go(func() {
 				for range 300 {
 					g.Expect(kind.add(1)).To(Succeed())
 				}
 			})
-			leaving.Go(func() {
-				select {
-				case err := <-kind.Exceeded:
-					g.Expect(err).To(MatchError(ErrTooLarge))
-					growing.Wait() // as a kind's caches have stopped when they are released
-					g.Expect(kind.add(-kind.used.Load())).To(Succeed())
-					kind.Release()
-				case <-stop:
-				}
-			})
 		}
+	}
+	stop := make(chan struct{})
+	for _, kind := range kinds {
+		leaving.Go(func() {
+			select {
+			case err := <-kind.Exceeded:
+				g.Expect(err).To(MatchError(ErrTooLarge))
+				growing.Wait() // as a kind's caches have stopped when they are released
+				g.Expect(kind.add(-kind.used.Load())).To(Succeed())
+				kind.Release()
+			case <-stop:
+			}
+		})
 	}
 	g.Eventually(f.used.Load).Should(BeNumerically("==", 900), "three of 16 kinds with 300 each")
 	close(stop)
