@@ -167,7 +167,8 @@ func TestCallsOfOneAddressThatAreTooManyEndTheirConnections(t *testing.T) {
 	g.Expect(call(from("127.0.0.2"), "/")).To(Succeed())
 	release()
 	callers.Wait()
-	g.Expect(most.Load()).To(Equal(int64(maxCalls / 2)))
+	g.Expect(most.Load()).To(And(BeNumerically("<=", maxCalls/2), BeNumerically(">", maxCalls/2-callsOfConnection)),
+		"half of the places; a call that has just taken one gives it back if its connection ends then")
 	g.Eventually(func() error { return call(from("127.0.0.1"), "/") }).Should(Succeed())
 }
 

@@ -123,8 +123,10 @@ func TestCallsOfOneAddressLeaveRoomForThoseOfOthers(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "answer")
 	})
-	s.flood(t, "127.0.0.1", 100)
-	g.Expect(s.begun.Load()).To(Equal(int64(10)), "half of the places")
+	g.Eventually(func() int64 { // a call that has just taken a place gives it back if its connection ends then
+		s.flood(t, "127.0.0.1", 100)
+		return s.begun.Load()
+	}).WithTimeout(time.Minute).Should(Equal(int64(10)), "half of the places")
 	g.Expect(get(t.Context(), s.from(t, "127.0.0.2"), s.URL+"/other")).To(Equal("answer"))
 	_, err := get(t.Context(), s.from(t, "127.0.0.1"), s.URL+"/other")
 	g.Expect(err).To(HaveOccurred(), "the handlers of its calls have not returned")

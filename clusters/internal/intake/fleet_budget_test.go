@@ -3,6 +3,7 @@ package intake
 import (
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -94,7 +95,7 @@ func TestKindsThatGrowAtTheSameTimeGiveWayUntilTheRestFits(t *testing.T) {
 			}
 		})
 	}
-	g.Eventually(f.used.Load).Should(BeNumerically("==", 900), "three of 16 kinds with 300 each")
+	g.Eventually(f.used.Load).WithTimeout(time.Minute).Should(BeNumerically("==", 900), "three of 16 kinds with 300 each")
 	close(stop)
 	leaving.Wait()
 	g.Expect(f.leaving).To(BeNil())
