@@ -36,14 +36,14 @@ type AccessReviewer struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	known   *cache.Cache[accessKey, bool]
 	flight  singleflight.Group
-	ofOne   *shares // by user
+	ofOne   *equalShares // by user
 }
 
 type accessKey [sha256.Size]byte
 
 // NewAccessReviewer asks reviews.
 func NewAccessReviewer(reviews authorizationclient.SubjectAccessReviewInterface) *AccessReviewer {
-	return &AccessReviewer{reviews: reviews, known: cache.New[accessKey, bool](maxCachedAccess), ofOne: newShares(maxReviewsOfUser)}
+	return &AccessReviewer{reviews: reviews, known: cache.New[accessKey, bool](maxCachedAccess), ofOne: newEqualShares(maxReviewsOfUser)}
 }
 
 // Allowed implements [Authorizer]. Who has no name is denied everything.

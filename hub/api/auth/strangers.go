@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/cache"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // ErrTooManyBadTokens says that a token was not looked at, because too many from the same address were bad.
@@ -115,23 +116,12 @@ func (s *strangers) note(from string) {
 
 // Origin is whom a call is counted for: the address, or for IPv6 the network of 64 bits, which is one subscriber's.
 func Origin(ctx context.Context) string {
-	host, _, err := net.SplitHostPort(Remote(ctx))
-	if err != nil {
-		return ""
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	address = address.Unmap().WithZone("")
-	if address.Is4() {
+	remote := Remote(ctx)
+	if address := shares.Address(remote); address.IsValid() {
 		return address.String()
 	}
-	network, err := address.Prefix(64)
-	if err != nil {
-		return address.String()
-	}
-	return network.String()
+	host, _, _ := net.SplitHostPort(remote) // a text that has none has an empty one
+	return host
 }
 
 // hopeless reports that a token says of itself that the cluster will not accept it: it has expired, is not valid yet, or is a
@@ -177,8 +167,8 @@ func (a *audiences) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// shares gives each of many an equal number of places. It may be used concurrently.
-type shares struct {
+// equalShares gives each of many an equal number of places. It may be used concurrently.
+type equalShares struct {
 	each int
 
 	mu  sync.Mutex
@@ -190,10 +180,10 @@ type share struct {
 	calls  int
 }
 
-func newShares(each int) *shares { return &shares{each: each, own: map[string]*share{}} }
+func newEqualShares(each int) *equalShares { return &equalShares{each: each, own: map[string]*share{}} }
 
 // take waits for a place of whose; what it returns gives it back.
-func (s *shares) take(ctx context.Context, whose string) (giveBack func(), err error) {
+func (s *equalShares) take(ctx context.Context, whose string) (giveBack func(), err error) {
 	own := s.enter(whose)
 	select {
 	case own.places <- struct{}{}:
@@ -207,7 +197,7 @@ func (s *shares) take(ctx context.Context, whose string) (giveBack func(), err e
 	}
 }
 
-func (s *shares) enter(whose string) *share {
+func (s *equalShares) enter(whose string) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.own[whose]
@@ -219,7 +209,7 @@ func (s *shares) enter(whose string) *share {
 	return own
 }
 
-func (s *shares) leave(whose string) {
+func (s *equalShares) leave(whose string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.own[whose]

@@ -144,7 +144,7 @@ func TestWhoDoesNotWaitForTheAnswerIsASuspectAsWell(t *testing.T) {
 
 func TestAnAddressOfIPv6CountsWithItsNetwork(t *testing.T) {
 	for address, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8::1": "2001:db8::/64", "2001:db8::2": "2001:db8::/64", "2001:db8:0:1::1": "2001:db8:0:1::/64",
+		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8::1": "2001:db8::", "2001:db8::2": "2001:db8::", "2001:db8:0:1::1": "2001:db8:0:1::",
 	} {
 		if got := Origin(from(t.Context(), address)); got != want {
 			t.Errorf("%s counts for %s, want %s", address, got, want)
@@ -174,7 +174,7 @@ func TestATokenThatCannotBeAcceptedIsNotAskedAbout(t *testing.T) {
 
 func TestTheQuestionsAboutOneDoNotTakeThePlacesOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShares(1)
+		s := newEqualShares(1)
 		giveBack, err := s.take(t.Context(), "greedy")
 		if err != nil {
 			t.Fatal(err)

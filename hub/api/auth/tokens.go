@@ -44,7 +44,7 @@ type TokenReviewer struct {
 	salt     [sha256.Size]byte
 	slots    chan struct{}
 	few      chan struct{} // places of suspects
-	ofOne    *shares       // by address
+	ofOne    *equalShares  // by address
 	flight   singleflight.Group
 	known    *cache.Cache[tokenKey, reviewed] // accepted ones
 	rejected *cache.Cache[tokenKey, struct{}] // a flood of bad tokens must not push out good ones
@@ -79,7 +79,7 @@ func NewPodTokenReviewer(reviews authenticationclient.TokenReviewInterface) (*To
 func newTokenReviewer(reviews authenticationclient.TokenReviewInterface, audience string) (*TokenReviewer, error) {
 	r := &TokenReviewer{
 		reviews: reviews, audience: audience,
-		slots: make(chan struct{}, maxReviews), few: make(chan struct{}, maxSuspectReviews), ofOne: newShares(maxReviewsOfAddress),
+		slots: make(chan struct{}, maxReviews), few: make(chan struct{}, maxSuspectReviews), ofOne: newEqualShares(maxReviewsOfAddress),
 		known: cache.New[tokenKey, reviewed](maxCachedTokens), rejected: cache.New[tokenKey, struct{}](maxCachedTokens),
 		trusted: cache.New[tokenKey, struct{}](maxCachedTokens), from: newStrangers(),
 	}
