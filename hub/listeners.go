@@ -36,13 +36,16 @@ type listeners struct {
 }
 
 // wantedAddress is an address that the configuration asks for, and the key that does.
-type wantedAddress struct{ key, address string }
+type wantedAddress struct {
+	key, address string
+	strangers    bool // callers say who they are in what is read; those of the others say it before that, or never
+}
 
 // wantedAddresses are all but the webhook's.
 func wantedAddresses(config *config.Config) []wantedAddress {
 	return []wantedAddress{
-		{"api.grpcAddress", config.API.GRPCAddress}, {"api.restAddress", config.API.RESTAddress}, {"peer.address", config.Peer.Address},
-		{"metrics.address", config.Metrics.Address}, {"probes.address", config.Probes.Address},
+		{"api.grpcAddress", config.API.GRPCAddress, true}, {"api.restAddress", config.API.RESTAddress, true}, {"peer.address", config.Peer.Address, false},
+		{"metrics.address", config.Metrics.Address, true}, {"probes.address", config.Probes.Address, false},
 	}
 }
 
@@ -62,7 +65,7 @@ func listen(config *config.Config) (*listeners, error) {
 		}
 		paced := webhook.Paced(listener, connectionRate, connectionBurst)
 		*into[i] = webhook.Capped(paced, maxConnectionsOfAddress, maxConnections)
-		if into[i] == &l.grpc || into[i] == &l.rest || into[i] == &l.metrics { // the others authenticate nobody, or before they read anything
+		if wanted.strangers {
 			*into[i] = strangersTo(paced).Listener(*into[i])
 		}
 	}
