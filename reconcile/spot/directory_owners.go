@@ -131,8 +131,8 @@ type standing struct {
 	selector         *metav1.LabelSelector // of its pods; nil: unknown
 }
 
-// lookup reports what is known about an owner. ok is false when the owner, or its workload, is not known, or is known only from
-// a live read that is too old to be believed.
+// lookup reports what is known about an owner. ok is false when the owner, its workload or its namespace is not known, or is known
+// only from a live read that is too old to be believed. The watches of a member are independent: one kind may be known before another.
 func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -144,7 +144,7 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 		return standing{owner: o, others: true}, true
 	}
 	w := d.workloads[o.workload]
-	if w == nil || stale(w.readAt, now) || stale(o.readAt, now) {
+	if w == nil || stale(w.readAt, now) || stale(o.readAt, now) || d.namespaces[w.key.Namespace] == nil {
 		return standing{}, false
 	}
 	spot, onDemand := d.drySinceLocked(o)

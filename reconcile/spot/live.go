@@ -66,6 +66,9 @@ func readOwner(ctx context.Context, live client.Reader, dir *directory, ref owne
 			return fmt.Errorf("read namespace %s: %w", ref.namespace, err)
 		}
 		dir.setNamespace(&ns, true)
+		if _, known := dir.lookup(ref.uid, time.Now()); known {
+			return nil // only the namespace was missing
+		}
 	}
 	key := types.NamespacedName{Namespace: ref.namespace, Name: ref.name}
 	if ref.kind != kindReplicaSet {

@@ -138,6 +138,10 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 	for final := false; ; {
 		placed, doubt, news := e.ask(dir.nodes.Census.Steering(), s, pod, taken, final)
 		if doubt == slots.DoubtNone {
+			if final {
+				e.options.Log.DebugContext(ctx, "placed a pod in doubt: its owner's other pods were not all known in time", "member", m.name,
+					"namespace", pod.Namespace, "owner", pod.Owner.Kind+"/"+pod.Owner.Name, "outcome", placed.Outcome, "reason", placed.Reason)
+			}
 			return placed
 		}
 		if doubt == slots.DoubtUnproven {

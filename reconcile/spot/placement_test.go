@@ -174,6 +174,20 @@ func TestAnOwnerTheCacheKnowsCostsNoRead(t *testing.T) {
 	}
 }
 
+// The watches of a member are independent: that of namespaces may be later than those of workloads.
+func TestANamespaceThatTheCacheDoesNotShowYetIsReadLive(t *testing.T) {
+	s := newShell(t, nil, false, namespace("true", mixed("0")))
+	s.cache(deployment(10, "true", nil), replicaSet(10, 10))
+	for n := range 10 {
+		if p := s.place(incoming(n)); p.Outcome != OutcomeOnDemand {
+			t.Errorf("pod %d: outcome %s, want %s", n, p.Outcome, OutcomeOnDemand)
+		}
+	}
+	if reads := s.reads.Load(); reads != 1 {
+		t.Errorf("%d live reads, want one of the namespace", reads)
+	}
+}
+
 func TestPodsAreLetThroughWhileTheirOwnerCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShell(t, nil, true)

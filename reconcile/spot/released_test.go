@@ -214,13 +214,7 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 		t.Error("a reservation is kept, and nobody plans any more")
 	}
 
-	lookFor := func() { // until the sign of pods without a slot has stood for long enough
-		for deadline := time.Now().Add(time.Minute); len(dir.owner(set.UID).search.Found()) == 0 && time.Now().Before(deadline); time.Sleep(plan.SearchPatience / 20) {
-			r.round(t, nil)
-		}
-	}
-	r.round(t, nil)
-	if lookFor(); len(r.evicted) != 0 {
+	if r.round(t, nil); len(r.evicted) != 0 {
 		t.Fatalf("evicted %v while the replacement is not ready", r.evicted)
 	}
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(replacement), replacement); err != nil {
@@ -230,8 +224,7 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	if err := r.client.Status().Update(t.Context(), replacement); err != nil {
 		t.Fatal(err)
 	}
-	dir.owner(set.UID).searchAgain()
-	if lookFor(); !slices.Equal(r.evicted, []string{"old"}) {
+	if r.round(t, nil); !slices.Equal(r.evicted, []string{"old"}) {
 		t.Errorf("evicted %v when the replacement is ready", r.evicted)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -265,8 +267,23 @@ func (p *placing) decided(w *fleet.Workload, mix fleet.Mix) bool {
 		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %s is %s for %s", unsure, p.namespace, w, got, mix)
 		return false
 	}
-	p.Expect(got).To(Equal(mix))
+	p.Expect(got).To(Equal(mix), func() string { return "the pods by slot:\n" + strings.Join(p.bySlot(w), "\n") })
 	return true
+}
+
+// bySlot describes the workload's pods, in the order of their slots: what the hub decided for each, and where it is.
+func (p *placing) bySlot(w *fleet.Workload) []string {
+	pods := p.pods(w)
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return strings.Compare(fmt.Sprintf("%5s %s", a.Labels[fleet.Keys.Slot()], a.Name), fmt.Sprintf("%5s %s", b.Labels[fleet.Keys.Slot()], b.Name))
+	})
+	described := make([]string, len(pods))
+	for i := range pods {
+		pod := &pods[i]
+		described[i] = fmt.Sprintf("slot %q: pod %s of %s, node selector %v, on node %s", pod.Labels[fleet.Keys.Slot()], pod.Name,
+			pod.CreationTimestamp.UTC().Format(time.TimeOnly), pod.Spec.NodeSelector, pod.Spec.NodeName)
+	}
+	return described
 }
 
 // undecided counts the pods that were created without a decision since the spec began, by the words of those who let them
@@ -278,14 +295,15 @@ func (p *placing) undecided() int {
 }
 
 // hubsPatience is how long an admission waits for news of its owner, or for a list after a takeover, before it does what is safe. One
-// that took so long may be such a case.
+// that took so long may be such a case, of a replica whose log is not at hand.
 const hubsPatience = 250 * time.Millisecond
 
-// unsure counts the pods about which nobody decided since the spec began, or the hub without knowing enough.
+// unsure counts the pods about which nobody decided since the spec began, or the hub without knowing enough; some of them twice.
 func (p *placing) unsure() int {
 	p.t.Helper()
 	created := []kube.Filter{kube.OnResource("pods"), kube.ByVerb("create")}
-	return p.undecided() + len(p.audited(append(created, kube.WebhookSlow(hubsPatience), kube.Not(kube.WebhookSkipped))...))
+	return p.undecided() + p.hub.log.count("placed a pod in doubt", strconv.Quote(p.namespace)) +
+		len(p.audited(append(created, kube.WebhookSlow(hubsPatience), kube.Not(kube.WebhookSkipped))...))
 }
 
 // moved expects so many granted evictions since the spec began. Where the machine was too slow for decisions, more

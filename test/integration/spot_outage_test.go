@@ -12,6 +12,20 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
+// lateNamespaceSpec makes a workload in a namespace that the hub does not see: its watches are independent, and that of namespaces
+// may be the latest.
+func lateNamespaceSpec(t *testing.T, h *insideHub, m *fleet.Member) {
+	const replicas, percent, floor = 10, 70, 2
+	m.Proxy.Hang(func(r *http.Request) bool { return r.URL.Path == "/api/v1/namespaces" && r.URL.Query().Get("watch") != "" })
+	restore := func() { NewWithT(t).Expect(m.Proxy.Restore()).To(Succeed()) }
+	defer restore()
+	p := place(t, h, m, fleet.Enabled())
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor)))
+	p.ready(w, replicas)
+	restore()
+	p.exactly(w, replicas, percent, floor)
+}
+
 // hangSpec is invariant 4: one member's API server is frozen, watches, leases and all.
 func hangSpec(t *testing.T, h *insideHub, healthy, hung *fleet.Member) {
 	before := place(t, h, hung, fleet.Enabled())

@@ -49,6 +49,7 @@ func TestSpotPlacement(t *testing.T) {
 		burst(t, h, f.Members...)
 	})
 	t.Run("the floor stands while pods are evicted and refused by others", func(t *testing.T) { churnSpec(t, h, f.Members[0]) })
+	t.Run("pods of a namespace that the hub does not see yet are placed exactly", func(t *testing.T) { lateNamespaceSpec(t, h, f.Members[0]) })
 	t.Run("a member that hangs changes nothing for the others", func(t *testing.T) { hangSpec(t, h, f.Members[0], f.Members[1]) })
 	t.Run("moves go on after a restart as if there had been none", func(t *testing.T) { restartSpec(t, h, f) })
 	t.Run("a burst at the moment in which a hub says that it is ready is placed exactly", func(t *testing.T) {
