@@ -16,7 +16,9 @@ import (
 // may be the latest.
 func lateNamespaceSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	const replicas, percent, floor = 10, 70, 2
-	m.Proxy.Hang(func(r *http.Request) bool { return r.URL.Path == "/api/v1/namespaces" && r.URL.Query().Get("watch") != "" })
+	m.Proxy.Hang(func(r *http.Request) bool {
+		return r.URL.Path == "/api/v1/namespaces" && r.URL.Query().Get("watch") != ""
+	})
 	restore := func() { NewWithT(t).Expect(m.Proxy.Restore()).To(Succeed()) }
 	defer restore()
 	p := place(t, h, m, fleet.Enabled())
