@@ -198,7 +198,23 @@ func (s *hostileSite) endure(t *testing.T, hostility fleet.Hostility) {
 	s.checkBounds(t)
 
 	g.Expect(s.hostile.Behave(ctx, fleet.WellBehaved)).To(Succeed())
-	g.Expect(s.api.AwaitMembers(ctx, s.hostile.Member)).To(Succeed())
+	g.Expect(s.recovers(t.Context())).To(Succeed())
+}
+
+// recoveryTime is how long a member that behaves well again may be Degraded. Each attempt at a kind that was too large or unreadable
+// costs what is allowed, so the pauses between them grow, over all hostilities, up to five minutes and a fifth.
+const recoveryTime = 8 * time.Minute
+
+// recovers waits until the hostile member is Ready again.
+func (s *hostileSite) recovers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTime)
+	defer cancel()
+	for {
+		err := s.api.AwaitMembers(ctx, s.hostile.Member) // gives up earlier
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // exercise scales the workload up and changes its policy, and takes both back.
