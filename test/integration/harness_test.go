@@ -273,16 +273,13 @@ func (p *placing) decided(w *fleet.Workload, mix fleet.Mix) bool {
 
 // bySlot describes the workload's pods, in the order of their slots: what the hub decided for each, and where it is.
 func (p *placing) bySlot(w *fleet.Workload) []string {
-	pods := p.pods(w)
-	slices.SortFunc(pods, func(a, b corev1.Pod) int {
-		return strings.Compare(fmt.Sprintf("%5s %s", a.Labels[fleet.Keys.Slot()], a.Name), fmt.Sprintf("%5s %s", b.Labels[fleet.Keys.Slot()], b.Name))
-	})
-	described := make([]string, len(pods))
-	for i := range pods {
-		pod := &pods[i]
-		described[i] = fmt.Sprintf("slot %q: pod %s of %s, node selector %v, on node %s", pod.Labels[fleet.Keys.Slot()], pod.Name,
-			pod.CreationTimestamp.UTC().Format(time.TimeOnly), pod.Spec.NodeSelector, pod.Spec.NodeName)
+	p.t.Helper()
+	var described []string
+	for _, pod := range p.pods(w) {
+		described = append(described, fmt.Sprintf("slot %4s: pod %s of %s, node selector %v, on node %s", pod.Labels[fleet.Keys.Slot()], pod.Name,
+			pod.CreationTimestamp.UTC().Format(time.TimeOnly), pod.Spec.NodeSelector, pod.Spec.NodeName))
 	}
+	slices.Sort(described)
 	return described
 }
 
