@@ -30,6 +30,17 @@ const maxItself = 64
 // anyValue is what any value may take in memory, where it is decoded into no Go type of its own.
 const anyValue = 16
 
+// What values take that are decoded into maps of any values: an interface refers to a header, of a text or a list, or to a number. A
+// map has a header and a group of eight slots, for a text and an interface each, with a byte beside it. Larger maps have a power of two
+// of slots, of which seven in eight may be taken: up to 16/7 for each entry. See internal/runtime/maps.
+const (
+	boxed       = 24
+	emptyMap    = 48
+	slotBytes   = stringSize + anyValue + 1
+	mapSlots    = 8
+	furtherSlot = slotBytes * 16 / 7
+)
+
 // JSON bounds in place all quantities in a JSON text: an object of the scheme, a list, an event of a watch or a review. Names
 // of fields match whatever their case, as encoding/json has it. An error says that the text must not be decoded.
 func (s *Paths) JSON(text []byte, limits Limits) error {
@@ -65,7 +76,7 @@ func (w *jsonWalker) space() byte {
 
 // value goes past a value; at is nil where no quantity can be, root is set for what is not in anything else.
 func (w *jsonWalker) value(at *state, depth int, root bool) bool {
-	if depth > maxDepth || !w.spend(anyValue) {
+	if depth > maxDepth || !w.spend(anyValue) || w.limits.Untyped && !w.spend(boxed) {
 		return false
 	}
 	if at != nil && at.itself {
@@ -175,13 +186,16 @@ func (w *jsonWalker) quoted() (text []byte, plain, ok bool) {
 }
 
 func (w *jsonWalker) object(at *state, depth int, root bool) bool {
+	if w.limits.Untyped && !w.spend(emptyMap) {
+		return false
+	}
 	w.at++
 	if w.space() == '}' {
 		w.at++
 		return true
 	}
-	for {
-		if w.space() != '"' {
+	for entries := 1; ; entries++ {
+		if w.space() != '"' || w.limits.Untyped && !w.spend(entryOfMap(entries)) {
 			return false
 		}
 		name, plain, ok := w.quoted()
@@ -211,6 +225,17 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 			return false
 		}
 	}
+}
+
+// entryOfMap is what a map of any values takes more with its nth entry.
+func entryOfMap(nth int) int {
+	switch {
+	case nth == 1:
+		return mapSlots * slotBytes
+	case nth > mapSlots:
+		return furtherSlot
+	}
+	return 0
 }
 
 // field finds what a field leads to, nil where no quantity can be, and what a pointer to it takes; items reports that it has the

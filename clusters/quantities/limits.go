@@ -7,6 +7,9 @@ type Limits struct {
 	// Memory in bytes that the decoded objects take, about: each element of an array, each entry of a map, and each struct that a pointer
 	// leads to counts as much as its Go type has bytes, however short it is written.
 	Memory int
+	// Untyped says that JSON may be decoded into maps of any values, as unstructured objects are: each object counts as a map, and each value
+	// with what an interface refers to.
+	Untyped bool
 	// Taken, unless it is nil, is increased by that memory, and by the bytes that decoding reads again, however the text was found.
 	Taken *int
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -51,34 +52,45 @@ func FuzzMemory(f *testing.F) {
 		f.Add(binary.Bytes())
 		f.Add(text)
 	}
+	into := []func() kruntime.Object{
+		func() kruntime.Object { return nil },
+		func() kruntime.Object { return &corev1.PodList{} },
+		func() kruntime.Object { return &apiextensionsv1.CustomResourceDefinition{} },
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		taken := 0
+		binary := bytes.HasPrefix(data, []byte("k8s\x00"))
 		look := paths.JSON
-		if bytes.HasPrefix(data, []byte("k8s\x00")) {
+		if binary {
 			look = paths.Proto
 		}
+		taken, untyped := 0, 0
 		if look(data, quantities.Limits{Taken: &taken}) != nil {
 			return
 		}
-		for _, into := range []func() kruntime.Object{
-			func() kruntime.Object { return nil },
-			func() kruntime.Object { return &corev1.PodList{} },
-			func() kruntime.Object { return &apiextensionsv1.CustomResourceDefinition{} },
-		} {
-			allowed := uint64(slackOfDecoding + timesTaken*(taken+len(data)))
-			// The least of several: other goroutines allocate too, and the first decoding of a type fills caches.
-			least := allocated(decoder, data, into())
-			for range 3 {
-				if least <= allowed {
-					break
-				}
-				least = min(least, allocated(decoder, data, into()))
-			}
-			if least > allowed {
-				t.Fatalf("decoding %q into %T allocates %d bytes, %d were counted for %d bytes of text", data, into(), least, taken, len(data))
-			}
+		for _, into := range into {
+			expectCounted(t, decoder, data, into, taken)
+		}
+		if !binary && look(data, quantities.Limits{Untyped: true, Taken: &untyped}) == nil {
+			expectCounted(t, unstructured.UnstructuredJSONScheme, data, func() kruntime.Object { return nil }, untyped)
 		}
 	})
+}
+
+// expectCounted fails the test if decoding allocates much more than was counted.
+func expectCounted(t *testing.T, decoder kruntime.Decoder, data []byte, into func() kruntime.Object, taken int) {
+	t.Helper()
+	allowed := uint64(slackOfDecoding + timesTaken*(taken+len(data)))
+	// The least of several: other goroutines allocate too, and the first decoding of a type fills caches.
+	least := allocated(decoder, data, into())
+	for range 3 {
+		if least <= allowed {
+			return
+		}
+		least = min(least, allocated(decoder, data, into()))
+	}
+	if least > allowed {
+		t.Fatalf("decoding %q into %T allocates %d bytes, %d were counted for %d bytes of text", data, into(), least, taken, len(data))
+	}
 }
 
 // allocated is how many bytes the decoding of data allocates.

@@ -23,6 +23,7 @@ type Paths struct {
 type node struct {
 	id       int
 	size     int // bytes of a value in memory, without what it points to
+	packed   int // bytes that protobuf needs at least for it where numbers are packed; 0: it is no number
 	quantity bool
 	extended bool             // a runtime.RawExtension: any object
 	names    map[string]*node // of JSON fields
@@ -89,8 +90,24 @@ func (b *builder) node(of reflect.Type) *node {
 		n.element = b.node(of.Elem())
 	case of.Kind() == reflect.Map:
 		n.value = b.node(of.Elem())
+	default:
+		n.packed = packedSize(of.Kind())
 	}
 	return n
+}
+
+// packedSize is how many bytes a number or a truth value has at least that protobuf packs with others; 0: it is never packed. Bytes are
+// not: a list of them is one text.
+func packedSize(kind reflect.Kind) int {
+	switch kind {
+	case reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64:
+		return 1
+	case reflect.Float32:
+		return 4
+	case reflect.Float64:
+		return 8
+	}
+	return 0
 }
 
 // embedsQuantity reports whether a type decodes itself by way of the quantity in it, as that of WebApps does.

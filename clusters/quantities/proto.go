@@ -173,6 +173,8 @@ func (w *protoWalker) field(f *fields, n *node, depth int) bool {
 		return w.spend(n.element.size)
 	case f.wire != wireBytes:
 		return true
+	case n.element != nil && n.element.packed > 0:
+		return w.spend(len(f.content) / n.element.packed * n.element.size)
 	case n.element != nil:
 		return w.spend(n.element.size) && (!n.element.leads || w.content(f.content, n.element, depth))
 	case n.value != nil:

@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -122,6 +124,51 @@ func TestTypesThatDecodeThemselvesAndPointersAreCounted(t *testing.T) {
 		})
 	}
 }
+
+// Of unstructured objects, a map takes 360 bytes that is written with 7.
+func TestMapsOfAnyValuesAreCounted(t *testing.T) {
+	paths := quantities.NewPaths(definitions(t))
+	for what, item := range map[string]string{
+		"maps of one entry": `{"":0}`, "empty maps": `{}`, "lists": `[0]`, "texts": `"ab"`, "numbers": `1000`,
+		"maps of many entries": `{"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"n":0,"o":0}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			text := []byte(`{"kind":"NodePool","apiVersion":"karpenter.sh/v1","a":[` + strings.Repeat(item+",", 20_000) + item + `]}`)
+			taken := 0
+			g.Expect(paths.JSON(text, quantities.Limits{Untyped: true, Taken: &taken})).To(Succeed())
+			into := &unstructured.Unstructured{}
+			// Three times: of the list, which grows by a quarter, all the memory counts that it had before.
+			g.Expect(allocated(unstructured.UnstructuredJSONScheme, text, into)).To(BeNumerically("<", uint64(3*taken+len(text)+slackOfDecoding)))
+			g.Expect(into.Object).To(HaveKey("a"))
+		})
+	}
+}
+
+// A packed list has as few bytes as numbers, each of which takes eight.
+func TestPackedNumbersAreCounted(t *testing.T) {
+	const groups = 1 << 20
+	g := NewWithT(t)
+	scheme := definitions(t)
+	var binary bytes.Buffer
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}}
+	packed := protowire.AppendBytes(protowire.AppendTag(nil, supplementalGroups, protowire.BytesType), make([]byte, groups))
+	security := protowire.AppendBytes(protowire.AppendTag(nil, securityContext, protowire.BytesType), packed)
+	raw := protowire.AppendBytes(protowire.AppendTag(nil, podSpec, protowire.BytesType), security)
+	g.Expect(protobuf.NewSerializer(scheme, scheme).Encode(&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: raw}, &binary)).To(Succeed())
+
+	_, _, err := protobuf.NewSerializer(scheme, scheme).Decode(binary.Bytes(), nil, pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(pod.Spec.SecurityContext.SupplementalGroups).To(HaveLen(groups), "decoders accept what no encoder of Kubernetes writes")
+
+	paths, taken := quantities.NewPaths(scheme), 0
+	g.Expect(paths.Proto(binary.Bytes(), quantities.Limits{Taken: &taken})).To(Succeed())
+	g.Expect(taken).To(BeNumerically(">=", 8*groups))
+	g.Expect(paths.Proto(binary.Bytes(), quantities.Limits{Memory: 4 * groups})).To(MatchError(quantities.ErrTooLarge))
+}
+
+// Numbers of protobuf fields: of a Pod, of its spec, and of the security context in it.
+const podSpec, securityContext, supplementalGroups = 2, 14, 4
 
 // A generated decoder needs a stack for each level, and Go ends a process whose stack is too large. No encoder writes so many.
 func TestMessagesInEachOtherAreNotDecoded(t *testing.T) {
