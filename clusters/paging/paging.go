@@ -35,6 +35,9 @@ func Pages(ctx context.Context, reader client.Reader, into client.ObjectList, ea
 		err := reader.List(ctx, into, append(options[:len(options):len(options)], client.Limit(limit), client.Continue(token))...)
 		switch {
 		case err == nil:
+			if err := intake.CheckList(into); err != nil {
+				return err
+			}
 			if token = into.GetContinue(); !each() || token == "" {
 				return nil
 			}
@@ -53,11 +56,15 @@ func Pages(ctx context.Context, reader client.Reader, into client.ObjectList, ea
 	return fmt.Errorf("the list has more than %d pages", mostPages)
 }
 
-// continuation is the token with which a list that has expired may continue, with the state of now; empty: there is none.
+// continuation is the token with which a list that has expired may continue, with the state of now; empty: there is none that a server
+// would have sent.
 func continuation(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return ""
 	}
-	return status.Status().Continue
+	if token := status.Status().Continue; len(token) <= intake.MaxToken {
+		return token
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,7 @@ type server struct {
 	client.Reader
 	names   []string
 	expires func(page int) error
+	token   string // of each page; empty: where the next one begins
 	asked   int
 }
 
@@ -40,6 +42,9 @@ func (s *server) List(_ context.Context, into client.ObjectList, given ...client
 	}
 	if end < len(s.names) {
 		list.Continue = strconv.Itoa(end)
+	}
+	if s.token != "" {
+		list.Continue = s.token
 	}
 	return nil
 }
@@ -127,5 +132,25 @@ func TestAnotherErrorEndsTheList(t *testing.T) {
 	}}
 	if _, restarts, err := read(t, s, 100); !errors.Is(err, refused) || restarts != 0 || s.asked != 3 {
 		t.Errorf("%v after %d pages and %d restarts", err, s.asked, restarts)
+	}
+}
+
+// Tokens are sent back in URLs.
+func TestATokenThatNoAPIServerWouldSendIsNotSentBack(t *testing.T) {
+	long := strings.Repeat("%", 7<<20)
+	s := &server{names: five, token: long}
+	if _, _, err := read(t, s, 100); err == nil || !strings.Contains(err.Error(), "token to continue") || s.asked != 1 {
+		t.Errorf("a page with a long token: %v, after %d pages", err, s.asked)
+	}
+	s = &server{names: five, expires: func(page int) error {
+		if page != 2 {
+			return nil
+		}
+		expired := apierrors.NewResourceExpired("expired")
+		expired.ErrStatus.Continue = long
+		return expired
+	}}
+	if names, restarts, err := read(t, s, 100); err != nil || restarts != 1 || len(names) != len(five) {
+		t.Errorf("an expired list with a long token: %v after %d restarts: %v", names, restarts, err)
 	}
 }

@@ -38,6 +38,25 @@ func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
 	}
 }
 
+func TestAURLThatIsTooLongIsNotSent(t *testing.T) {
+	for query, sent := range map[string]bool{"resourceVersion=" + strings.Repeat("1", MaxToken): true, "resourceVersion=" + strings.Repeat("1", maxURL): false} {
+		g := NewWithT(t)
+		asked := false
+		way := Intake{Member: "a"}.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+			asked = true
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+		}))
+		resp, err := way.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?"+query, nil))
+		g.Expect(asked).To(Equal(sent))
+		if !sent {
+			g.Expect(err).To(MatchError(And(ContainSubstring("member a"), ContainSubstring("URL of a request is too long"))))
+			continue
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(resp.Body.Close()).To(Succeed())
+	}
+}
+
 func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

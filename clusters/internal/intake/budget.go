@@ -189,6 +189,9 @@ func (m *Meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 		return nil, err
 	}
 	for i := range items {
+		if err := m.check(items[i]); err != nil {
+			return nil, err
+		}
 		if items[i], err = m.take(items[i], true); err != nil {
 			return nil, err
 		}
@@ -208,6 +211,9 @@ const (
 func (m *Meter) countPage(list runtime.Object, objects int) error {
 	page, err := meta.ListAccessor(list)
 	if err != nil {
+		return err
+	}
+	if err := CheckList(page); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -265,6 +271,9 @@ func (m *Meter) WatchWithContext(ctx context.Context, options metav1.ListOptions
 
 // event takes account of an event. One that exceeds the budget is dropped: the whole cache is about to be.
 func (m *Meter) event(e watch.Event) (watch.Event, bool) {
+	if err := m.check(e.Object); err != nil {
+		return e, false
+	}
 	switch e.Type {
 	case watch.Added, watch.Modified:
 		object, err := m.take(e.Object, false)
@@ -281,6 +290,20 @@ func (m *Meter) event(e watch.Event) (watch.Event, bool) {
 		}
 	}
 	return e, true
+}
+
+// check notifies the budget of an object that no API server would have sent. A bookmark is checked too: what follows a watch sends its
+// resource version back.
+func (m *Meter) check(object runtime.Object) error {
+	of, ok := object.(client.Object)
+	if !ok {
+		return nil
+	}
+	err := checkObject(of)
+	if err != nil {
+		m.budget.report(err)
+	}
+	return err
 }
 
 func (m *Meter) trimmed(object runtime.Object) (runtime.Object, error) {
@@ -321,10 +344,6 @@ func (m *Meter) take(object runtime.Object, listed bool) (runtime.Object, error)
 	of, ok := trimmed.(client.Object)
 	if !ok {
 		return trimmed, nil
-	}
-	if err := checkName(of); err != nil {
-		m.budget.report(err)
-		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -112,6 +113,42 @@ func TestAListThatRepeatsItselfOrItsEmptyPagesIsEnded(t *testing.T) {
 
 			_, err = meter.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
 			g.Expect(err).NotTo(HaveOccurred(), "another list begins anew")
+		})
+	}
+}
+
+// A watch sends back, in its URL, the version of the list or of the last event before it, and a list the token of its page.
+func TestAVersionThatNoAPIServerWouldSendEndsItsCache(t *testing.T) {
+	long := strings.Repeat("%", MaxToken+1)
+	pod := func(version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: version}}
+	}
+	for what, list := range map[string]*corev1.PodList{
+		"the version of a list":           {ListMeta: metav1.ListMeta{ResourceVersion: long}},
+		"a token to continue":             {ListMeta: metav1.ListMeta{Continue: long}},
+		"the version of an object listed": {Items: []corev1.Pod{*pod(long)}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			kind := NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 10))
+			meter := NewMeter(&toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return list, nil
+			}}, kind, func(object any) (any, error) { return object, nil })
+			_, err := meter.ListWithContext(t.Context(), metav1.ListOptions{})
+			g.Expect(err).To(MatchError(ErrUnreadable))
+			g.Expect(kind.Exceeded).To(Receive(MatchError(ErrUnreadable)))
+		})
+	}
+	for _, event := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark} {
+		t.Run("the version of an event: "+string(event), func(t *testing.T) {
+			g := NewWithT(t)
+			kind := NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 10))
+			meter := NewMeter(&toolscache.ListWatch{}, kind, func(object any) (any, error) { return object, nil })
+			_, passed := meter.event(watch.Event{Type: event, Object: pod(long[1:])})
+			g.Expect(passed).To(BeTrue(), "as long as it may be")
+			_, passed = meter.event(watch.Event{Type: event, Object: pod(long)})
+			g.Expect(passed).To(BeFalse())
+			g.Expect(kind.Exceeded).To(Receive(MatchError(ErrUnreadable)))
 		})
 	}
 }

@@ -26,6 +26,9 @@ const (
 	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
 	// caches are as old as that.
 	maxRetryAfter = 5
+	// maxURL is how long the path and the query of a request may be, in bytes. They consist of names and tokens, some of which the member
+	// itself has sent, and longer ones are not its own.
+	maxURL = 64 << 10
 	// leastPage is what a page costs at least, in bytes: a request and its answer take about as long as decoding that many.
 	leastPage = 16 << 10
 )
@@ -33,6 +36,7 @@ const (
 var (
 	// ErrUnreadable says that an answer or an event is nothing that an API server would send.
 	ErrUnreadable = errors.New("the answer cannot be read")
+	errLongURL    = errors.New("the URL of a request is too long")
 	errEncoded    = errors.New("the answer is compressed, which it was asked not to be")
 )
 
@@ -64,6 +68,12 @@ func (i Intake) Paced() Intake {
 // Guard bounds the answers of next.
 func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if length := len(req.URL.Path) + len(req.URL.RawQuery); length > maxURL {
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+			return nil, fmt.Errorf("member %s: %w: it has %d bytes, at most %d are sent", i.Member, errLongURL, length, maxURL)
+		}
 		if IsStream(req) { // compressed events cannot be distinguished before they take memory
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept-Encoding", "identity")
@@ -149,7 +159,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
 	pace := watchPace{Pace: i.Pace}
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Untyped: true, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.ProtoEvent
@@ -180,7 +190,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 // whole returns an answer that says to have length bytes; negative: it does not say.
 func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Untyped: true, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.Proto
