@@ -26,6 +26,23 @@ var smallPage = listOf(func(w http.ResponseWriter, r *http.Request, kind, apiVer
 	}
 })
 
+// versionOf is a resource version of so many MiB, of which a URL has three bytes for each.
+func versionOf(mebibytes int) string { return strings.Repeat("%", mebibytes<<20) }
+
+// Longer versions than these are too large for a page, or for an event.
+var listVersion, eventVersion = sync.OnceValue(func() string { return versionOf(7) }), sync.OnceValue(func() string { return versionOf(3) })
+
+func longVersion(w http.ResponseWriter, r *http.Request) bool {
+	list := listOf(func(w http.ResponseWriter, _ *http.Request, kind, apiVersion string) {
+		_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%s"},"items":[]}`, kind, apiVersion, listVersion())
+	})
+	watch := watchOf(func(w http.ResponseWriter, r *http.Request, kind, apiVersion string) {
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%s"}}}`+"\n", kind, apiVersion, eventVersion())
+		hang(w, r)
+	})
+	return list(w, r) || watch(w, r)
+}
+
 // definitionOf is a definition with a schema, which a client decodes that has asked for pods.
 func definitionOf(schema string) string {
 	return `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"a.b","resourceVersion":"2"},` +
