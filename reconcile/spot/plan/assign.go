@@ -40,7 +40,7 @@ func (pl *planner) assignOrdinals(o *ownerPods) {
 // There are enough slots: alive pods and promised slots are no more than the replicas, for nothing is unexplained.
 func (pl *planner) assign(o *ownerPods) {
 	n := pl.slotsOf(o)
-	t := newTable(pl.mix, n, o.alive)
+	t := newTable(pl.mix, min(n, policy.MaxSlot), o.alive) // replicas that nobody can create take no memory
 	for _, r := range pl.promised(o) {
 		t.take(r.Slot)
 	}
@@ -139,8 +139,8 @@ type table struct {
 	slots []int32 // what each pod was given; NoSlot: nothing
 }
 
-func newTable(mix policy.Mix, replicas int, pods []*Pod) *table {
-	t := &table{mix: mix, pods: pods, taken: make([]bool, replicas), slots: make([]int32, len(pods))}
+func newTable(mix policy.Mix, slots int, pods []*Pod) *table {
+	t := &table{mix: mix, pods: pods, taken: make([]bool, slots), slots: make([]int32, len(pods))}
 	for at := range t.slots {
 		t.slots[at] = NoSlot
 	}
@@ -221,8 +221,8 @@ func (t *table) settle(pods []int) {
 			homeless = append(homeless, at)
 		}
 	}
-	for slot := range t.taken {
-		if len(homeless) > 0 && t.give(homeless[0], slot) {
+	for slot := 0; slot < len(t.taken) && len(homeless) > 0; slot++ {
+		if t.give(homeless[0], slot) {
 			homeless = homeless[1:]
 		}
 	}

@@ -1,12 +1,15 @@
 package plan_test
 
 import (
+	"math"
+	"runtime"
 	"testing"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Seven replicas have arrived where the others belong, and a tenth of them may move at a time.
@@ -31,5 +34,27 @@ func TestOneReplicaMovesAtATimeWhateverTheLimitWhereMoreCouldDoHarm(t *testing.T
 		if r := plan.Plan(o, spottest.PolicyOf(percent, 0), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != c.moves {
 			t.Errorf("%s: %d move; %s: %s", name, len(r.Evictions), r.State, r.Reason)
 		}
+	}
+}
+
+// Whoever may create a ReplicaSet can ask for two thousand million replicas, and have a quota keep every pod away.
+func TestReplicasThatNobodyCreatesTakeNoMemory(t *testing.T) {
+	pods := plantest.Replicas(6, policy.Mix{Percent: 50, Managed: true})
+	pods[3].Slot = plan.NoSlot
+	pods[5].Slot = 1
+	o := plantest.ObservedOf(pods, math.MaxInt32)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := plan.Plan(o, spottest.PolicyOf(50, 0), plantest.DefaultSettings, spottest.Epoch)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 16<<20 {
+		t.Errorf("the plan allocates %d bytes", allocated)
+	}
+	slots := map[int]bool{}
+	for _, a := range r.Assignments {
+		slots[a.Slot] = true
+	}
+	if len(r.Assignments) != 2 || !slots[3] || !slots[5] {
+		t.Errorf("the two pods without a slot of their own get the lowest of their type, which are free: %+v", r.Assignments)
 	}
 }
