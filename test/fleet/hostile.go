@@ -47,6 +47,8 @@ const (
 	SmallPages Hostility = "small-pages"
 	// LongVersions answers each list, and sends on each watch, resource versions of several MiB, which a client would send back in URLs.
 	LongVersions Hostility = "long-versions"
+	// HugeReplicas sends an enabled ReplicaSet of as many replicas as its type allows, and one pod of it without a slot.
+	HugeReplicas Hostility = "huge-replicas"
 	// OtherKinds answers each list, and sends on each watch, definitions with schemas that take a hundred times as much memory as
 	// they have bytes, or that are nested without end.
 	OtherKinds Hostility = "other-kinds"
@@ -96,8 +98,8 @@ const (
 
 // Hostilities are all but AllHostilities, in a fixed order.
 var Hostilities = []Hostility{
-	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, SmallPages, LongVersions, OtherKinds,
-	TextAnswers, LargeHeaders,
+	HugeQuantities, UntypedAnswers, LargeLists, CompressedLists, EndlessPages, RepeatedPages, SmallPages, LongVersions, HugeReplicas,
+	OtherKinds, TextAnswers, LargeHeaders,
 	EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls, UnreadCalls,
 	LongRetryAfter, RefusedWatches, EmptyBytes, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms,
 	SlowHandshakes, NoisyTexts,
@@ -333,8 +335,8 @@ type lie func(w http.ResponseWriter, r *http.Request) bool
 func (h *Hostile) lies() map[Hostility]lie {
 	return map[Hostility]lie{
 		HugeQuantities: hugeQuantities, UntypedAnswers: untypedAnswer, LargeLists: largeList, CompressedLists: compressedList,
-		EndlessPages: endlessPage, RepeatedPages: repeatedPage, SmallPages: smallPage, LongVersions: longVersion, OtherKinds: otherKind,
-		TextAnswers: textAnswer, LargeHeaders: largeHeaders,
+		EndlessPages: endlessPage, RepeatedPages: repeatedPage, SmallPages: smallPage, LongVersions: longVersion,
+		HugeReplicas: hugeReplicas, OtherKinds: otherKind, TextAnswers: textAnswer, LargeHeaders: largeHeaders,
 		EndlessEvents: endlessEvents, UnfinishedEvents: unfinishedEvent, SlowBodies: slowBody, SilentWatches: silentWatch,
 		LongRetryAfter: longRetryAfter, RefusedWatches: refusedWatch, EmptyBytes: emptyBytes, OtherFormats: h.otherFormat,
 		OthersIdentity: h.othersIdentity, VersionsBack: versionsBack, EndlessDiscovery: endlessDiscovery, Redirects: h.redirect,

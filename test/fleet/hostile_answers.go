@@ -98,14 +98,28 @@ func pour(w io.Writer, r *http.Request, text []byte, bytes int) {
 }
 
 func hugeQuantities(w http.ResponseWriter, r *http.Request) bool {
+	return oneObject(w, r, map[string]string{
+		"Pod": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"huge","namespace":"default","resourceVersion":"2"},"spec":{"overhead":{"cpu":` +
+			tinyQuantity + `},"containers":[{"name":"a","resources":{"requests":{"cpu":"` + tinyQuantity + `"},"limits":{"memory":"9e2147483647"}}}]}}`,
+		"Node": `{"kind":"Node","apiVersion":"v1","metadata":{"name":"huge","resourceVersion":"2"},"status":{"allocatable":{"cpu":"` + tinyQuantity + `"},"capacity":{"pods":"9e2147483647"}}}`,
+	})
+}
+
+func hugeReplicas(w http.ResponseWriter, r *http.Request) bool {
+	return oneObject(w, r, map[string]string{
+		"ReplicaSet": `{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"name":"huge","namespace":"default","uid":"huge","resourceVersion":"2","labels":{"` +
+			Keys.Enabled() + `":"true"},"annotations":{"` + Keys.SpotPercentage() + `":"50"}},"spec":{"replicas":2147483647,"selector":{"matchLabels":{"app":"huge"}}}}`,
+		"Pod": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"huge-1","namespace":"default","uid":"huge-1","resourceVersion":"2","labels":{"app":"huge"},"ownerReferences":[` +
+			`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"huge","uid":"huge","controller":true}]},"spec":{"containers":[{"name":"a"}]},"status":{"phase":"Running"}}`,
+	})
+}
+
+// oneObject lists one object of each of these kinds, and sends it on each watch.
+func oneObject(w http.ResponseWriter, r *http.Request, objects map[string]string) bool {
 	kind, _, _, ok := asked(r)
-	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"huge","namespace":"default","resourceVersion":"2"},"spec":{"overhead":{"cpu":` +
-		tinyQuantity + `},"containers":[{"name":"a","resources":{"requests":{"cpu":"` + tinyQuantity + `"},"limits":{"memory":"9e2147483647"}}}]}}`
-	switch {
-	case !ok || kind != "Pod" && kind != "Node":
+	object := objects[kind]
+	if !ok || object == "" {
 		return false
-	case kind == "Node":
-		object = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"huge","resourceVersion":"2"},"status":{"allocatable":{"cpu":"` + tinyQuantity + `"},"capacity":{"pods":"9e2147483647"}}}`
 	}
 	list := listOf(func(w http.ResponseWriter, _ *http.Request, kind, apiVersion string) {
 		_, _ = io.WriteString(w, listHead(kind, apiVersion, "")+object+"]}")

@@ -25,7 +25,7 @@ import (
 var noticed = []fleet.Hostility{
 	fleet.LargeLists, fleet.CompressedLists, fleet.EndlessPages, fleet.EndlessEvents, fleet.UnfinishedEvents, fleet.OthersIdentity,
 	fleet.EmptyBytes, fleet.RefusedWatches, fleet.SlowHandshakes, fleet.NoisyTexts, fleet.RepeatedPages, fleet.UntypedAnswers,
-	fleet.OtherKinds, fleet.TextAnswers, fleet.LargeHeaders,
+	fleet.OtherKinds, fleet.TextAnswers, fleet.LargeHeaders, fleet.LongVersions,
 }
 
 // onRequest are tried with HOSTILE_ALL=1 only: what they are about is asked for at long intervals, or again and again by a
