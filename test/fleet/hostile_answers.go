@@ -110,7 +110,8 @@ func hugeReplicas(w http.ResponseWriter, r *http.Request) bool {
 		"ReplicaSet": `{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"name":"huge","namespace":"default","uid":"huge","resourceVersion":"2","labels":{"` +
 			Keys.Enabled() + `":"true"},"annotations":{"` + Keys.SpotPercentage() + `":"50"}},"spec":{"replicas":2147483647,"selector":{"matchLabels":{"app":"huge"}}}}`,
 		"Pod": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"huge-1","namespace":"default","uid":"huge-1","resourceVersion":"2","labels":{"app":"huge"},"ownerReferences":[` +
-			`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"huge","uid":"huge","controller":true}]},"spec":{"containers":[{"name":"a"}]},"status":{"phase":"Running"}}`,
+			`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"huge","uid":"huge","controller":true}]},"spec":{"nodeName":"huge","containers":[{"name":"a"}]},"status":{"phase":"Running"}}`,
+		"Node": `{"kind":"Node","apiVersion":"v1","metadata":{"name":"huge","resourceVersion":"2","labels":{"karpenter.sh/capacity-type":"spot"}}}`,
 	})
 }
 

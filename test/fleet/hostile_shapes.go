@@ -26,18 +26,15 @@ var smallPage = listOf(func(w http.ResponseWriter, r *http.Request, kind, apiVer
 	}
 })
 
-// versionOf is a resource version of so many MiB, of which a URL has three bytes for each.
-func versionOf(mebibytes int) string { return strings.Repeat("%", mebibytes<<20) }
-
-// Longer versions than these are too large for a page, or for an event.
-var listVersion, eventVersion = sync.OnceValue(func() string { return versionOf(7) }), sync.OnceValue(func() string { return versionOf(3) })
+// largeVersion is a resource version of 3 MiB, which a page and an event have room for, and of which a URL has three bytes for each.
+var largeVersion = sync.OnceValue(func() string { return strings.Repeat("%", 3<<20) })
 
 func longVersion(w http.ResponseWriter, r *http.Request) bool {
 	list := listOf(func(w http.ResponseWriter, _ *http.Request, kind, apiVersion string) {
-		_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%s"},"items":[]}`, kind, apiVersion, listVersion())
+		_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%s"},"items":[]}`, kind, apiVersion, largeVersion())
 	})
 	watch := watchOf(func(w http.ResponseWriter, r *http.Request, kind, apiVersion string) {
-		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%s"}}}`+"\n", kind, apiVersion, eventVersion())
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%s"}}}`+"\n", kind, apiVersion, largeVersion())
 		hang(w, r)
 	})
 	return list(w, r) || watch(w, r)
