@@ -102,7 +102,8 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	return err
 }
 
-// reauthentication is a check that ends a stream whose token is accepted no more.
+// reauthentication is a check that ends a stream whose token is accepted no more, or stands for other groups than before: what the caller
+// may see is asked for the groups with which the stream began.
 func (s *streams) reauthentication(ctx context.Context, who auth.Identity, end context.CancelCauseFunc) (check func() (again bool)) {
 	certain := time.Now()
 	return func() bool {
@@ -112,6 +113,8 @@ func (s *streams) reauthentication(ctx context.Context, who auth.Identity, end c
 			return true // the hub cluster may answer the next time
 		case err == nil && (again.User != who.User || again.UID != who.UID):
 			err = auth.BadToken()
+		case err == nil && !again.SameRights(who):
+			err = status.Error(codes.Aborted, "the groups of the token's user have changed: open the watch again")
 		}
 		if err != nil {
 			end(err)

@@ -58,6 +58,9 @@ type watching[T, R proto.Message] struct {
 	gaps    []*plimsollv1.UnreachableMember
 }
 
+// otherMembers is why a watch starts again for a reader who was shown other members until now.
+const otherMembers = "the set of visible members has changed"
+
 // watchEvent is what all messages of watches have in common.
 type watchEvent struct {
 	what          plimsollv1.WatchEventType
@@ -67,9 +70,18 @@ type watchEvent struct {
 
 // resumeToken is what a resume_token holds.
 type resumeToken struct {
-	Query string `json:"q"`
-	Epoch string `json:"e"`
-	UpTo  uint64 `json:"r"`
+	Query   string `json:"q"`
+	Members string `json:"m,omitempty"` // of whose items the reader knows
+	Epoch   string `json:"e"`
+	UpTo    uint64 `json:"r"`
+}
+
+// visibleMembers is a short text that differs where the visible members do.
+func (w *watching[T, R]) visibleMembers() string {
+	if w.visible == nil {
+		return ""
+	}
+	return lists.Fingerprint(slices.Sorted(maps.Keys(w.visible)))
 }
 
 // run serves the watch until ctx ends.
@@ -111,7 +123,7 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 		case <-bookmark.C:
 			err = w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK)
 		case w.visible = <-rechecked:
-			err = w.anew("the set of visible members has changed")
+			err = w.anew(otherMembers)
 		}
 		if err != nil {
 			return err
@@ -251,7 +263,7 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 	if !w.synced {
 		return nil
 	}
-	text, err := json.Marshal(resumeToken{Query: lists.Fingerprint(w.query), Epoch: w.epoch, UpTo: w.upTo})
+	text, err := json.Marshal(resumeToken{Query: lists.Fingerprint(w.query), Members: w.visibleMembers(), Epoch: w.epoch, UpTo: w.upTo})
 	if err != nil {
 		return err
 	}
@@ -281,6 +293,9 @@ func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) 
 	}
 	if token.Query != lists.Fingerprint(w.query) {
 		return "", apierror.InvalidField("resume_token", "resume_token.filters", "is for a watch with other filters, or for another caller")
+	}
+	if token.Members != w.visibleMembers() {
+		return otherMembers, nil
 	}
 	if _, _, ok := w.feed.after(token.Epoch, token.UpTo, 0); !ok || token.UpTo == 0 {
 		return "the resume_token has expired or is from another replica", nil

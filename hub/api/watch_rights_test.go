@@ -144,10 +144,24 @@ func TestAWatchEndsWhenNobodyCanSayForLongWhetherItMayGoOn(t *testing.T) {
 }
 
 // changing takes every token for that of who it says at the moment.
-type changing struct{ who atomic.Pointer[auth.Identity] }
+type changing struct {
+	who   atomic.Pointer[auth.Identity]
+	asked atomic.Int64
+}
 
 func (c *changing) Authenticate(context.Context, string) (auth.Identity, error) {
+	c.asked.Add(1)
 	return *c.who.Load(), nil
+}
+
+// await waits until it was asked so often from now on.
+func (c *changing) await(t *testing.T, times int64) {
+	t.Helper()
+	for until := c.asked.Load() + times; c.asked.Load() < until; time.Sleep(time.Millisecond) {
+		if t.Context().Err() != nil {
+			t.Fatal("nobody asks for the identity again")
+		}
+	}
 }
 
 // An account that was deleted and made again has the name of the one before it, and is somebody else.
@@ -167,6 +181,37 @@ func TestAWatchEndsWhenItsTokenIsSomebodyElses(t *testing.T) {
 	}
 }
 
+// What the caller may see is decided for its groups too, and a token can lose them while it is accepted.
+func TestAWatchEndsWhenItsTokenStandsForOtherGroups(t *testing.T) {
+	for name, c := range map[string]struct {
+		later auth.Identity
+		ends  bool
+	}{
+		"a group less":              {auth.Identity{User: "admin", UID: "1", Groups: []string{"a"}}, true},
+		"other extra values":        {auth.Identity{User: "admin", UID: "1", Groups: []string{"a", "b"}, Extra: map[string][]string{"scopes": {"x"}}}, true},
+		"the same in another order": {auth.Identity{User: "admin", UID: "1", Groups: []string{"b", "a"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, _ := watched(t)
+			token := &changing{}
+			token.who.Store(&auth.Identity{User: "admin", UID: "1", Groups: []string{"a", "b"}})
+			s := serve(t, first, func(o *Options) { o.Authenticator, o.RecheckEvery = token, 20*time.Millisecond })
+			events, _, ended := s.watch(as(t, "any"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+			expect(t, events, "PUT dev/cart", "SYNCED")
+			token.who.Store(&c.later)
+			if !c.ends {
+				token.await(t, 3)
+				token.who.Store(&auth.Identity{User: "root", UID: "2"})
+				if !endsWith(ended, codes.Unauthenticated) {
+					t.Error("it has ended before, or goes on")
+				}
+			} else if !endsWith(ended, codes.Aborted) {
+				t.Error("it goes on, or ends with another code")
+			}
+		})
+	}
+}
+
 // Who could see all members learns that a right has gone, and is not shown fewer members from then on.
 func TestAWatchOfAllMembersEndsWhenOneIsLeftOfItsRights(t *testing.T) {
 	first, _ := watched(t)
@@ -180,6 +225,30 @@ func TestAWatchOfAllMembersEndsWhenOneIsLeftOfItsRights(t *testing.T) {
 	if !endsWith(ended, codes.PermissionDenied) {
 		t.Error("it goes on, or ends with another code")
 	}
+}
+
+// A watch that is resumed sends what has changed: to a reader who was shown other members until now, that is not all there is.
+func TestAResumedWatchOfOtherMembersStartsAgain(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	dev := auth.Access{Verb: "list", Resource: "objects", Member: "dev"}
+	s.give("some", dev, auth.Access{Verb: "list", Resource: "objects", Member: "test"})
+	resume := func(token string) (events <-chan string, next string) {
+		ctx, leave := context.WithCancel(as(t, "some"))
+		defer leave()
+		events, tokens, _ := s.watch(ctx, t, &plimsollv1.WatchObjectsRequest{ResumeToken: token})
+		return events, <-tokens
+	}
+	_, token := resume("")
+	events, token := resume(token)
+	if got := <-events; got != "SYNCED" && got != "BOOKMARK" {
+		t.Errorf("with the same members: %s", got)
+	}
+	s.mu.Lock()
+	s.rights["some"] = []auth.Access{dev}
+	s.mu.Unlock()
+	events, _ = resume(token)
+	expect(t, events, "RESYNC", "PUT dev/cart", "SYNCED")
 }
 
 // What is missing of a member that a caller may not see is not for them, nor that there is such a member.

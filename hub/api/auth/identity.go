@@ -1,6 +1,10 @@
 package auth
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
 // Identity is who calls.
 type Identity struct {
@@ -17,6 +21,13 @@ func (i Identity) Share() string {
 		return i.User
 	}
 	return i.User + "\x00" + i.Connection
+}
+
+// SameRights reports whether two identities of one user have the same groups, in any order, and the same extra values, so that an
+// authorizer decides alike about them.
+func (i Identity) SameRights(as Identity) bool {
+	return slices.Equal(slices.Sorted(slices.Values(i.Groups)), slices.Sorted(slices.Values(as.Groups))) &&
+		maps.EqualFunc(i.Extra, as.Extra, slices.Equal)
 }
 
 // Authenticator reports who a bearer token belongs to. Safe for concurrent use.
