@@ -13,7 +13,7 @@ type grant struct {
 	group, resource, subresource string
 	operations                   []string
 	namespace, name              string
-	apart                        bool // from Kubernetes' own namespaces, and the account's
+	apart                        bool // from Kubernetes' own namespaces, the account's and the hub's
 }
 
 const (
@@ -92,8 +92,7 @@ func kinds(a Account) rule {
 		}
 	}
 	message += "and its own token"
-	variables := []admissionregistrationv1.Variable{variable("apart",
-		`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
+	variables := []admissionregistrationv1.Variable{variable("apart", a.apart(`request.?namespace.orValue("")`))}
 	for _, g := range a.writes() {
 		message += ", and outside of the system's namespaces " + g.resource
 	}

@@ -65,8 +65,7 @@ func parts(a Account, of *module.Resource) rule {
 				"may not add a finalizer that would keep what no "+of.Kind+" controls"),
 			deny(`request.operation != "DELETE" || (request.?options.?propagationPolicy.orValue("") != "Orphan" && !request.?options.?orphanDependents.orValue(false))`,
 				"may not delete parts of "+of.Title+" and leave what they control"),
-			deny("!(request.namespace in "+systemNamespaces()+") && request.namespace != "+quote(a.Namespace),
-				"may not write parts of "+of.Title+" in Kubernetes' own namespaces, nor in its own"),
+			deny(a.apart("request.namespace"), "may not write parts of "+of.Title+" in Kubernetes' own namespaces, nor in "+a.ownNamespaces()),
 		},
 	}
 	for _, part := range of.Parts {

@@ -47,6 +47,8 @@ type Account struct {
 	ProbeNamespace string
 	// Namespaces are those about which its webhooks may be called, for a member that is registered for them alone; empty: any.
 	Namespaces []string
+	// HubNamespaces are those of the hub and of its registrations, where the member is the hub's own cluster; empty: it is another one.
+	HubNamespaces []string
 	// RegistrationNamespace is where the hub renews tokens when the member is the hub cluster itself; "": Namespace.
 	RegistrationNamespace string
 	// Resources are kinds of modules that are known here, with what their objects consist of.
@@ -197,4 +199,24 @@ func list(texts ...string) string {
 // systemNamespaces are Kubernetes' own: the hub has nothing to do there.
 func systemNamespaces() string {
 	return list(metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease)
+}
+
+// apart is true for a namespace where what the account writes reaches neither Kubernetes' own parts nor the hub's keys: pods can have any
+// Secret of their namespace in their environment.
+func (a Account) apart(namespace string) string {
+	expression := "!(" + namespace + " in " + systemNamespaces() + ") && " + namespace + " != " + quote(a.Namespace)
+	for _, of := range a.HubNamespaces {
+		if of != a.Namespace {
+			expression += " && " + namespace + " != " + quote(of)
+		}
+	}
+	return expression
+}
+
+// ownNamespaces are in words those beside Kubernetes' own that are not apart.
+func (a Account) ownNamespaces() string {
+	if len(a.HubNamespaces) > 0 {
+		return "those of the hub"
+	}
+	return "its own"
 }
