@@ -32,12 +32,7 @@ func TestARegistrarReadsNoneOfTheHubsKeys(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	g.SetDefaultEventuallyTimeout(patience)
 	c := kube.New(t, kube.Options{Name: "hub", Minimal: true})
-	g.Expect(c.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleet.Namespace}})).To(Succeed())
-	for _, file := range []string{"registrations.yaml", "rbac.yaml", "state.yaml"} {
-		applyFile(t, c, filepath.Join("..", "..", "deploy", "kustomize", "base", file))
-	}
-	_, err := pki.EnsureCA(ctx, c.Client(), fleet.Namespace, hub.CASecret)
-	g.Expect(err).NotTo(HaveOccurred())
+	installHubsRights(t, c)
 	const registrar = "registrar"
 	g.Expect(c.Client().Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: registrar}})).To(Succeed())
 	g.Expect(c.Client().Create(ctx, &rbacv1.RoleBinding{
@@ -72,6 +67,20 @@ func TestARegistrarReadsNoneOfTheHubsKeys(t *testing.T) {
 	g.Expect(c.Client().Create(ctx, other)).To(Succeed())
 	g.Expect(theHub.Update(ctx, other)).To(Satisfy(apierrors.IsForbidden))
 	g.Expect(theHub.List(ctx, &corev1.SecretList{}, client.InNamespace(fleet.Namespace))).To(Satisfy(apierrors.IsForbidden))
+}
+
+// installHubsRights gives a cluster the accounts and rights of the chart, and the hub's keys.
+func installHubsRights(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	if err := c.Client().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleet.Namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"registrations.yaml", "rbac.yaml", "state.yaml"} {
+		applyFile(t, c, filepath.Join("..", "..", "deploy", "kustomize", "base", file))
+	}
+	if _, err := pki.EnsureCA(t.Context(), c.Client(), fleet.Namespace, hub.CASecret); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // applyFile creates the objects of a file of manifests.

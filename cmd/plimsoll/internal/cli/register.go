@@ -69,7 +69,8 @@ With --tenant-namespaces, the member is only these namespaces of the cluster: th
 nodes. You can register a cluster several times, under different names, for namespaces that do not overlap.
 
 With --in-cluster, the hub's own cluster becomes a member. Its name is in-cluster, unless you set NAME. The hub reaches the API
-server at https://kubernetes.default.svc.
+server at https://kubernetes.default.svc. The registration has a service account of its own, plimsoll-in-cluster, because the hub's own
+account can read the hub's keys. The same holds whenever the member turns out to be the hub's own cluster.
 
 With several names, the command registers each from the context of that name in your kubeconfig, and prints one report. It fails
 if one of them fails; the others stay registered.
@@ -92,7 +93,7 @@ become ready within --timeout. Without --wait, no hub has to run.`,
   # Register several clusters, each from the context of its name, and wait until they are ready
   plimsoll register prod-eu prod-us staging --hub-context hub --wait`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 && !r.inCluster {
+			if len(args) == 0 && !r.InCluster {
 				return usage(c, errors.New("missing: NAME"))
 			}
 			return nil
@@ -125,7 +126,7 @@ func (r *registering) flags(command *cobra.Command) {
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "timeout for each member, which includes --wait")
 	flags.BoolVar(&r.wait, "wait", false, "wait until each member is Ready")
 	r.api.AddNamespaceFlag(flags)
-	flags.BoolVar(&r.inCluster, "in-cluster", false, "register the hub's own cluster: that of --context, or of the current context")
+	flags.BoolVar(&r.InCluster, "in-cluster", false, "register the hub's own cluster: that of --context, or of the current context")
 	complete(command, "context", connection.CompleteContexts(&r.sides.kubeconfig))
 	complete(command, "hub-context", connection.CompleteContexts(&r.sides.hubKubeconfig))
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print the objects without the token, and contact no cluster")
@@ -148,14 +149,13 @@ type registering struct {
 	// wait: until the hub says that the member is ready, which api asks.
 	wait bool
 	api  *connection.Options
-	// inCluster: the hub's own cluster is registered.
-	inCluster bool
 }
 
 func (r *registering) run(c *cobra.Command, args []string) error {
 	if r.wait && r.dryRun {
 		return usage(c, errors.New("--wait and --dry-run: give one of them"))
 	}
+	r.HubNamespace = r.api.Namespace()
 	if len(args) > 1 {
 		return r.many(c, args)
 	}
@@ -210,7 +210,7 @@ const inClusterName = "in-cluster"
 
 // clusters are the two contexts, or twice that of the hub's own cluster.
 func (r *registering) clusters(c *cobra.Command) (member, hub *enroll.Context, err error) {
-	if !r.inCluster {
+	if !r.InCluster {
 		return r.sides.both(c)
 	}
 	if r.sides.context != "" && r.sides.hubContext != "" && r.sides.context != r.sides.hubContext {

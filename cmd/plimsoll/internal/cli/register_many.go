@@ -33,7 +33,7 @@ type candidate struct {
 // many registers several clusters, each from the context of its name, and prints one report. One that fails or takes too long does not
 // keep the others from being registered.
 func (r *registering) many(c *cobra.Command, names []string) error {
-	if r.inCluster {
+	if r.InCluster {
 		return usage(c, errors.New("--in-cluster: give at most one NAME with it"))
 	}
 	if r.sides.context != "" || r.Server != "" || r.caFile != "" || r.dryRun {

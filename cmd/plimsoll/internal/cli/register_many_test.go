@@ -84,7 +84,8 @@ func TestTheHubsOwnClusterIsRegisteredByOneContext(t *testing.T) {
 	for line, name := range map[string]string{"": "in-cluster", "home": "home"} {
 		args := append([]string{"register", "--in-cluster", "--dry-run", "--kubeconfig", file, "--context", "hub"}, strings.Fields(line)...)
 		got := plimsoll(t, nil, args...)
-		if got.code != exitOK || strings.Count(got.out, "server: https://kubernetes.default.svc\n") != 1 || !strings.Contains(got.out, "  name: "+name+"\n") ||
+		if got.code != exitOK || !strings.Contains(got.out, "name: plimsoll-in-cluster\n") || strings.Contains(got.out, "name: plimsoll-hub\n") ||
+			strings.Count(got.out, "server: https://kubernetes.default.svc\n") != 1 || !strings.Contains(got.out, "  name: "+name+"\n") ||
 			strings.Contains(got.out, server.URL) {
 			t.Errorf("%v: %+v", args, got)
 		}

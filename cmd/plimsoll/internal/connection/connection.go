@@ -71,6 +71,9 @@ func (c *Options) AddNamespaceFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&c.namespace, "hub-namespace", c.namespace, "namespace of the hub in the hub cluster")
 }
 
+// Namespace is that of the hub in the hub cluster.
+func (c *Options) Namespace() string { return c.namespace }
+
 // Client is an open connection: the generated clients take it for their calls. It does not add the token to them; the contexts of
 // [Client.CallContext] and [Client.WithToken] do. Safe for concurrent use.
 type Client struct {

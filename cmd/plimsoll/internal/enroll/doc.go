@@ -13,7 +13,8 @@
 //   - register.go, preflight.go, unregister.go: the steps; cluster.go, apply.go, token.go: one side, and one step of it.
 //   - rotate.go, mark.go, workload.go: what a person changes afterwards.
 //   - install.go, uninstall.go: custom kinds.
-//   - kubeconfig.go, incluster.go: what is read from kubeconfigs and written into them, and what pods of a cluster trust.
+//   - incluster.go: the hub's own cluster as a member; former.go: what its registration was before it had an account of its own.
+//   - kubeconfig.go: what is read from kubeconfigs and written into them.
 //
 // It never puts a token into an error or a line of output, and deletes nothing that it has not made.
 package enroll

@@ -57,6 +57,7 @@ var registerOptions = []struct {
 	{"--keeps bundles.example.com", func(r *Registration) { r.Keeps = []string{"bundles.example.com"} }},
 	{"--annotation-prefix example.com", func(r *Registration) { r.AnnotationPrefixes = []string{"example.com"} }},
 	{"--webhook-url https://plimsoll.example.com", func(r *Registration) { r.WebhookURL = "https://plimsoll.example.com" }},
+	{"--in-cluster", func(r *Registration) { r.InCluster, r.HubNamespace = true, DefaultNamespace }},
 	{"--tenant-namespaces shop,cart", func(r *Registration) { r.Namespaces = []string{"shop", "cart"} }},
 }
 

@@ -2,6 +2,7 @@ package enroll
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -38,6 +40,8 @@ type Installed struct {
 	Namespace string
 	// Secrets are the namespaces in which the hub may read Secrets; [AllNamespaces] alone: in all of them.
 	Secrets []string
+	// account is the hub's in the member; "": [Account].
+	account string
 }
 
 func (w Installed) validate() error {
@@ -64,6 +68,9 @@ func Install(ctx context.Context, w Installed, member *Context, report func(Chan
 	}
 	c, err := Connect(SideMember, member)
 	if err != nil {
+		return err
+	}
+	if err := w.findAccount(ctx, c); err != nil {
 		return err
 	}
 	there, err := c.definition(ctx, w.Definition)
@@ -94,6 +101,33 @@ func Install(ctx context.Context, w Installed, member *Context, report func(Chan
 		report(change)
 	}
 	return nil
+}
+
+// findAccount finds out as whom the hub is in the member. In its own cluster it may not read Secrets where its keys and registrations are.
+func (w *Installed) findAccount(ctx context.Context, member *Cluster) error {
+	account, err := serviceAccount(w.Namespace, InClusterAccount)
+	if err != nil {
+		return err
+	}
+	found, err := member.find(ctx, account)
+	switch {
+	case apierrors.IsForbidden(err) || err == nil && (found == nil || !ours(found)):
+		return nil
+	case err != nil:
+		return err
+	}
+	w.account = InClusterAccount
+	for _, namespace := range w.Secrets {
+		if namespace == AllNamespaces || w.withKeys(namespace) {
+			return fmt.Errorf("namespace of Secrets %q: this is the hub's own cluster, where the hub's keys and registrations would be among them: name other namespaces", namespace)
+		}
+	}
+	return nil
+}
+
+// withKeys reports whether a namespace of the hub's own cluster has the hub's keys or the registrations, where nothing else was said.
+func (w *Installed) withKeys(namespace string) bool {
+	return slices.Contains([]string{w.Namespace, DefaultNamespace, RegistrationNamespace}, namespace)
 }
 
 // RenderInstall returns what [Install] would apply to a member without any of it, as YAML. It talks to no cluster.
@@ -182,7 +216,7 @@ func emptyValidation() (object, error) {
 }
 
 func (w Installed) subjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: Account}}
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: cmp.Or(w.account, Account)}}
 }
 
 func rulesOf(rights []clusters.Access) (rules []rbacv1.PolicyRule) {

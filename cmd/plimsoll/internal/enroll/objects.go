@@ -27,7 +27,7 @@ const (
 	DefaultNamespace = "plimsoll-system"
 	// RegistrationNamespace is that of registrations in the hub cluster.
 	RegistrationNamespace = "plimsoll-members"
-	// Account is the hub's service account in a member.
+	// Account is the hub's service account in a member that is another cluster than its own, see [InClusterAccount].
 	Account = "plimsoll-hub"
 	// TokenSecret holds the account's token, unless that is one that expires.
 	TokenSecret = "plimsoll-hub-token"

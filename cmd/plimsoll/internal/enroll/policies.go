@@ -24,7 +24,7 @@ const (
 func (r Registration) policies() (makers []func() (object, error)) {
 	own := r.names()
 	account := confine.Account{
-		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace,
+		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace, HubNamespaces: r.hubNamespaces(),
 		Writes: r.written(), Kinds: r.kept(), TokenLife: r.TokenDuration, Namespaces: r.Namespaces,
 	}
 	for i := range r.Kinds {

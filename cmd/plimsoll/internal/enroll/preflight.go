@@ -10,34 +10,35 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
-// preflight finds out what would fail, all of it, before anything is changed, and returns the member's UID.
-func (e *enrolment) preflight(ctx context.Context, objects []object) (string, error) {
-	uid, err := e.identify(ctx)
-	if err != nil {
-		return "", err
-	}
+// preflight finds out what would fail in the member of that UID, and in the hub cluster, all of it, before anything is changed.
+func (e *enrolment) preflight(ctx context.Context, objects []object, uid string) error {
 	if err := e.keepType(ctx); err != nil {
-		return "", err
+		return err
+	}
+	if err := e.ofNobodyElse(ctx); err != nil {
+		return err
 	}
 	secret, err := registration(e.Registration, uid, nil)
 	if err != nil {
-		return "", err
+		return err
 	}
 	hubNamespace, err := namespaceObject(e.Namespace, e.namespaceLabels())()
 	if err != nil {
-		return "", err
+		return err
 	}
 	problems := e.member.try(ctx, objects)
 	problems = append(problems, e.hub.try(ctx, []object{hubNamespace, secret})...)
 	if err := errors.Join(problems...); err != nil {
-		return "", err
+		return err
 	}
-	return uid, e.unique(ctx, secret, uid)
+	return e.unique(ctx, secret, uid)
 }
 
-// keepType finds out what type a registration Secret has that is there already: it cannot be changed.
+// keepType finds out what type a registration Secret has that is there already, which cannot be changed, and whose token is in it.
 func (e *enrolment) keepType(ctx context.Context) error {
 	found, err := e.hub.typed.CoreV1().Secrets(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -47,6 +48,7 @@ func (e *enrolment) keepType(ctx context.Context) error {
 		return e.hub.failed("read secret/"+e.Namespace+"/"+e.Name, err)
 	}
 	e.secretType = found.Type
+	e.had, _ = kubeconfig.TokenOf(found.Data[KubeconfigKey])
 	return nil
 }
 

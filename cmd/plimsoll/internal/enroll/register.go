@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // Registration says what to register.
@@ -27,6 +29,10 @@ type Registration struct {
 	Namespace, MemberNamespace string
 	// Namespaces of the member that it is registered for; empty: the whole cluster.
 	Namespaces []string
+	// InCluster: the member is the hub's own cluster, so that the account must not be the hub's own; [Register] and [Unregister] find it out.
+	InCluster bool
+	// HubNamespace is that of the hub itself, which matters in its own cluster; "": [DefaultNamespace].
+	HubNamespace string
 	// Fleet lets the hub set how many replicas workloads have, for FleetPlacements.
 	Fleet bool
 	// WorkloadResources are further resources that the hub may read, as rollouts.argoproj.io.
@@ -56,7 +62,7 @@ func (r Registration) Validate() error {
 	if err := validLabel("name", r.Name); err != nil {
 		return err
 	}
-	for _, namespace := range []string{r.Namespace, r.MemberNamespace} {
+	for _, namespace := range []string{r.Namespace, r.MemberNamespace, cmp.Or(r.HubNamespace, DefaultNamespace)} {
 		if err := validLabel("namespace", namespace); err != nil {
 			return err
 		}
@@ -115,25 +121,15 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if e.hub, err = Connect(SideHub, hub); err != nil {
 		return Outcome{}, err
 	}
-	objects, err := memberObjects(r, r.TokenDuration == 0)
+	uid, err := e.identify(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	uid, err := e.preflight(ctx, objects)
-	if err != nil {
+	if e.InCluster, err = e.ownCluster(ctx, uid); err != nil {
 		return Outcome{}, err
 	}
-	var differ []string
-	for _, o := range objects {
-		change, err := e.member.apply(ctx, o)
-		if err := e.applied(change, err); err != nil {
-			return Outcome{}, err
-		}
-		if change.Note == outdated {
-			differ = append(differ, change.Object)
-		}
-	}
-	if err := e.retire(ctx); err != nil {
+	differ, err := e.prepare(ctx, uid)
+	if err != nil {
 		return Outcome{}, err
 	}
 	token, expires, err := e.proven(ctx)
@@ -149,11 +145,37 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 		return Outcome{}, err
 	}
 	warnings, err := e.revoke(ctx)
+	if err == nil {
+		var more []string
+		more, err = e.leave(ctx)
+		warnings = append(warnings, more...)
+	}
 	if len(differ) > 0 {
 		warnings = append(warnings, "plimsoll did not create "+strings.Join(differ, ", ")+", which differ from those of this version with these flags: "+
 			"bring them up to date where they come from, or delete them and register again")
 	}
 	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback(), Version: version, Warnings: warnings}, err
+}
+
+// prepare brings what the hub needs into the member of that UID, and returns what somebody else made of it and differs.
+func (e *enrolment) prepare(ctx context.Context, uid string) (differ []string, err error) {
+	objects, err := memberObjects(e.Registration, e.TokenDuration == 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.preflight(ctx, objects, uid); err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		change, err := e.member.apply(ctx, o)
+		if err := e.applied(change, err); err != nil {
+			return nil, err
+		}
+		if change.Note == outdated {
+			differ = append(differ, change.Object)
+		}
+	}
+	return differ, e.retire(ctx)
 }
 
 // proven returns a token that the member takes: the one that the hub has, if it is as was asked for and young, else another.
@@ -173,6 +195,8 @@ type enrolment struct {
 	Registration
 	member, hub *Cluster
 	report      func(Change)
+	// had is the token in the registration before; zero: there was none of a service account.
+	had kubeconfig.Token
 }
 
 func (e *enrolment) applied(change Change, err error) error {

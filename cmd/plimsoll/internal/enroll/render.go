@@ -15,6 +15,7 @@ func Render(r Registration, member, hub *Context) ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
+	r.InCluster = r.InCluster || sameServer(member, hub)
 	at, err := targetOf(member, r.Server, r.CA)
 	if err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ func Rotate(ctx context.Context, r Registration, member, hub *Context, revoke bo
 		return time.Time{}, err
 	}
 	e.Namespaces, e.MemberNamespace, e.TokenDuration = registeredNamespaces(found), old.Namespace, old.Life()
+	e.InCluster = old.Account == InClusterAccount
 	if revoke {
 		if err := e.renewAccount(ctx, old); err != nil {
 			return time.Time{}, err

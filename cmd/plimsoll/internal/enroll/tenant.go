@@ -20,7 +20,10 @@ import (
 type names struct{ account, token, role, webhook string }
 
 func (r Registration) names() names {
-	if len(r.Namespaces) == 0 {
+	switch {
+	case len(r.Namespaces) == 0 && r.InCluster:
+		return names{account: InClusterAccount, token: InClusterAccount + "-token", role: InClusterAccount, webhook: WebhookConfiguration}
+	case len(r.Namespaces) == 0:
 		return names{account: Account, token: TokenSecret, role: Role, webhook: WebhookConfiguration}
 	}
 	own := func(name string) string { return name + "-" + r.Name }

@@ -46,14 +46,17 @@ func Unregister(ctx context.Context, r Registration, member, hub *Context, repor
 			defer report(Change{Side: SideMember, Object: kind.Plural, Action: Kept, Note: left})
 		}
 	}
-	return e.clear(ctx)
+	return errors.Join(e.clearFormer(ctx), e.clear(ctx))
 }
 
-// sameCluster makes sure that the member that is cleared is the one that was registered.
+// sameCluster makes sure that the member that is cleared is the one that was registered, and finds out whether that is the hub's own cluster.
 func (e *enrolment) sameCluster(ctx context.Context) error {
 	system, err := e.member.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return e.member.failed("read namespace/kube-system", err)
+	}
+	if e.InCluster, err = e.ownCluster(ctx, string(system.UID)); err != nil {
+		return err
 	}
 	secret, err := registration(e.Registration, "", nil)
 	if err != nil {
@@ -108,6 +111,18 @@ func (e *enrolment) withdraw(ctx context.Context) (Change, error) {
 	}
 	change.Action = Deleted
 	return change, nil
+}
+
+// clearFormer deletes what a registration of the hub's own cluster has left under former names.
+func (e *enrolment) clearFormer(ctx context.Context) error {
+	if !e.formerlyShared() {
+		return nil
+	}
+	kept, err := e.removeFormer(ctx)
+	for _, change := range kept {
+		e.report(change)
+	}
+	return err
 }
 
 // clear deletes what was made in the member, the last first. It goes on after an error, to leave as little as it can.
