@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,6 +183,25 @@ func TestAKindIsInstalledForTheAccountThatTheHubHas(t *testing.T) {
 		}
 		if !strings.HasSuffix(got, c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Objects that are applied over those of register keep its label: a hub that was installed after the registration has such an account.
+func TestAnAccountAsWhichTheHubRunsStaysWhoeverCreatedIt(t *testing.T) {
+	account, err := serviceAccount(DefaultNamespace, Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "plimsoll-hub"}}
+	hub.Spec.Template.Spec.ServiceAccountName = Account
+	for want, running := range map[string][]appsv1.Deployment{Kept: {{}, hub}, Deleted: {{}}} {
+		e := &enrolment{member: clusterWith(t, SideMember, map[string]any{
+			"/apis/apps/v1/namespaces/plimsoll-system/deployments":          appsv1.DeploymentList{TypeMeta: typeMeta("apps/v1", "DeploymentList"), Items: running},
+			"/api/v1/namespaces/plimsoll-system/serviceaccounts/" + Account: account.body.Object,
+		})}
+		if change, err := e.removeAccount(t.Context(), account); err != nil || change.Action != want {
+			t.Errorf("%+v, %v, want it %s", change, err, want)
 		}
 	}
 }
