@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -23,8 +24,10 @@ import (
 const (
 	// allowedWithout is how long a token that was let in keeps being let in while the hub cluster cannot be asked.
 	allowedWithout = time.Hour
-	// waitWithout is how long such a token's question may take. Scrapers give up after 10 s.
+	// waitWithout is how long a call with such a token waits for its question. Scrapers give up after 10 s.
 	waitWithout = 2 * time.Second
+	// askWithin is how long the question goes on after that: a review of the token and one of its holder's access, of up to 5 s each.
+	askWithin = 10 * time.Second
 	// maxAllowedWithout bounds memory.
 	maxAllowedWithout = 64
 )
@@ -58,6 +61,7 @@ type guard struct {
 	rights access
 	salt   [sha256.Size]byte
 	lately *cache.Cache[headerKey, struct{}] // let in by the hub cluster within the last hour
+	again  singleflight.Group                // questions about those in lately, which may outlive their calls: one for each
 }
 
 // admit returns nil when whoever sends r is let in.
@@ -65,26 +69,50 @@ func (g *guard) admit(r *http.Request) error {
 	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: rest.From(r)})
 	ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
 	key := headerKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
-	_, lately := g.lately.Get(key)
-	if lately {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, waitWithout)
-		defer cancel()
+	if _, lately := g.lately.Get(key); lately {
+		return g.askAgain(ctx, key)
 	}
-	err := g.ask(ctx)
-	switch code := status.Code(err); {
-	case err == nil:
-		g.lately.Put(key, struct{}{}, allowedWithout)
-	case code == codes.Unauthenticated, code == codes.PermissionDenied:
-		g.lately.Drop(key)
-	case lately && (code == codes.Unavailable || code == codes.DeadlineExceeded):
+	return g.ask(ctx, key)
+}
+
+// askAgain asks about somebody who was let in lately, and lets them in when there is no answer in time. The question goes on, for what a
+// late answer says of the next call; calls that come meanwhile wait for the same one.
+func (g *guard) askAgain(ctx context.Context, key headerKey) error {
+	answer := g.again.DoChan(string(key[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askWithin)
+		defer cancel()
+		return nil, g.ask(ctx, key)
+	})
+	patience := time.NewTimer(waitWithout)
+	defer patience.Stop()
+	select {
+	case answered := <-answer:
+		switch status.Code(answered.Err) {
+		case codes.Unavailable, codes.DeadlineExceeded:
+			return nil
+		}
+		return answered.Err
+	case <-patience.C:
 		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// ask asks the hub cluster, and remembers what it says.
+func (g *guard) ask(ctx context.Context, key headerKey) error {
+	err := g.review(ctx)
+	switch status.Code(err) {
+	case codes.OK:
+		g.lately.Put(key, struct{}{}, allowedWithout)
+	case codes.Unauthenticated, codes.PermissionDenied:
+		g.lately.Drop(key)
 	}
 	return err
 }
 
-// ask asks the hub cluster.
-func (g *guard) ask(ctx context.Context) error {
+// review returns nil when the hub cluster says that the caller of ctx may get the path.
+func (g *guard) review(ctx context.Context) error {
 	identity, err := g.who(ctx)
 	if err != nil {
 		return err

@@ -10,6 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
@@ -102,4 +108,102 @@ func TestAScraperThatWasRefusedIsNotLetInWhenTheHubClusterGoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateHubCluster answers the reviews of real reviewers, after a while.
+type lateHubCluster struct {
+	tokens, rights time.Duration // how long its reviews take
+	revoked        bool          // the token, or the right of its holder
+	denied         bool
+	gone           bool // it answers with an error, at once
+}
+
+func (c *lateHubCluster) reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
+	if c.gone {
+		return true, nil, errors.New("connection refused")
+	}
+	time.Sleep(c.tokens)
+	review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+	if !c.revoked {
+		review.Status = podOf("prometheus")
+	}
+	return true, review, nil
+}
+
+func (c *lateHubCluster) reviewAccess(action clienttesting.Action) (bool, runtime.Object, error) {
+	if c.gone {
+		return true, nil, errors.New("connection refused")
+	}
+	time.Sleep(c.rights)
+	review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+	review.Status.Allowed = !c.denied
+	return true, review, nil
+}
+
+// scrapes is as that of hubCluster, through the reviewers that a hub has.
+func (c *lateHubCluster) scrapes(t *testing.T) func(patience time.Duration) int {
+	clients := fake.NewClientset()
+	clients.PrependReactor("create", "tokenreviews", c.reviewToken)
+	clients.PrependReactor("create", "subjectaccessreviews", c.reviewAccess)
+	authenticator, err := auth.NewPodTokenReviewer(clients.AuthenticationV1().TokenReviews())
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorizer := auth.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
+	guarded := Guard("/metrics", authenticator, authorizer, slog.New(slog.DiscardHandler), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return func(patience time.Duration) int {
+		ctx, hangUp := context.WithCancel(t.Context())
+		defer time.AfterFunc(patience, hangUp).Stop()
+		defer hangUp()
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
+		request.Header.Set("Authorization", "Bearer token")
+		answer := httptest.NewRecorder()
+		guarded.ServeHTTP(answer, request)
+		return answer.Code
+	}
+}
+
+func TestARefusalThatComesTooLateHoldsForTheNextScrape(t *testing.T) {
+	const interval, patience = 15 * time.Second, 10 * time.Second // as Prometheus has it; what reviewers remember is over by then
+	for name, c := range map[string]struct {
+		cluster  lateHubCluster
+		patience time.Duration // of the scrape that is answered before the refusal comes
+		first    int           // how that is answered
+		then     int
+	}{
+		"its token was revoked":        {lateHubCluster{tokens: 4 * time.Second, revoked: true}, patience, http.StatusOK, http.StatusUnauthorized},
+		"its right was taken away":     {lateHubCluster{rights: 4 * time.Second, denied: true}, patience, http.StatusOK, http.StatusForbidden},
+		"both reviews take their time": {lateHubCluster{tokens: 4 * time.Second, rights: 4 * time.Second, denied: true}, patience, http.StatusOK, http.StatusForbidden},
+		"the scraper has gone by then": {lateHubCluster{tokens: 4 * time.Second, revoked: true}, time.Second, 499, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := &lateHubCluster{}
+				scrape := cluster.scrapes(t)
+				if got := scrape(patience); got != http.StatusOK {
+					t.Fatalf("the hub cluster allows it, and the answer is %d", got)
+				}
+				elapse(interval)
+				*cluster = c.cluster
+				if got := scrape(c.patience); got != c.first {
+					t.Errorf("before the hub cluster refuses it, it is answered %d, want %d", got, c.first)
+				}
+				elapse(interval)
+				if got := scrape(patience); got != c.then {
+					t.Errorf("after the hub cluster has refused it, it is answered %d, want %d", got, c.then)
+				}
+				elapse(interval)
+				cluster.gone = true
+				if got := scrape(patience); got != http.StatusServiceUnavailable {
+					t.Errorf("while the hub cluster cannot be asked it is answered %d", got)
+				}
+			})
+		})
+	}
+}
+
+// elapse lets time pass, and all that happens in it.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
