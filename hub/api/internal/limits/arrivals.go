@@ -23,14 +23,27 @@ func NewArrivals(most int, patience time.Duration) *Arrivals {
 	return &Arrivals{places: shares.NewPlaces(most), patience: patience}
 }
 
-// Begin counts a call from somewhere, until [Arrived] is called with the context that Begin returns, or ctx ends. If the call takes too
-// long to arrive, the returned context ends.
-func (a *Arrivals) Begin(ctx context.Context, from string) (context.Context, error) {
+// Patience is how long a call may arrive.
+func (a *Arrivals) Patience() time.Duration { return a.patience }
+
+// Enter counts a call from somewhere until leave is called, which must be once. Its caller ends the reading of a call that takes longer than
+// [Arrivals.Patience], and leaves when nothing more is read.
+func (a *Arrivals) Enter(from string) (leave func(), err error) {
 	if !a.places.Enter(from) {
-		return ctx, status.Error(codes.ResourceExhausted, "too many calls have begun and not arrived")
+		return nil, status.Error(codes.ResourceExhausted, "too many calls have begun and not arrived")
+	}
+	return func() { a.places.Leave(from) }, nil
+}
+
+// Begin counts a call from somewhere, until [Arrived] is called with the context that Begin returns, or ctx ends. If the call takes too
+// long to arrive, the returned context ends; a server must then read no more of the call.
+func (a *Arrivals) Begin(ctx context.Context, from string) (context.Context, error) {
+	leave, err := a.Enter(from)
+	if err != nil {
+		return ctx, err
 	}
 	ctx, end := context.WithCancel(ctx)
-	arriving := &arriving{Context: ctx, places: a.places, from: from}
+	arriving := &arriving{Context: ctx, leave: leave}
 	arriving.late = time.AfterFunc(a.patience, end)
 	arriving.ended = context.AfterFunc(ctx, arriving.over)
 	return arriving, nil
@@ -49,11 +62,10 @@ type arrivingKey struct{}
 // arriving is the context of a call that is counted.
 type arriving struct {
 	context.Context
-	places *shares.Places
-	from   string
-	late   *time.Timer
-	ended  func() bool // does not wait for the end of the call any more
-	left   atomic.Bool
+	leave func()
+	late  *time.Timer
+	ended func() bool // does not wait for the end of the call any more
+	left  atomic.Bool
 }
 
 // Value implements [context.Context].
@@ -68,6 +80,6 @@ func (a *arriving) Value(key any) any {
 func (a *arriving) over() {
 	a.late.Stop()
 	if !a.left.Swap(true) {
-		a.places.Leave(a.from)
+		a.leave()
 	}
 }

@@ -50,3 +50,20 @@ func TestCallsThatArriveGiveTheirPlacesBackOnce(t *testing.T) {
 		full()
 	})
 }
+
+func TestACallThatItsCallerReadsHasItsPlaceUntilItLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		a := NewArrivals(2, time.Second)
+		g.Expect(a.Patience()).To(Equal(time.Second))
+		leave, err := a.Enter("here")
+		g.Expect(err).NotTo(HaveOccurred())
+		time.Sleep(time.Minute)
+		_, err = a.Enter("here")
+		g.Expect(status.Code(err)).To(Equal(codes.ResourceExhausted))
+		leave()
+		leave, err = a.Enter("here")
+		g.Expect(err).NotTo(HaveOccurred())
+		leave()
+	})
+}
