@@ -1,18 +1,14 @@
 package page
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/hub/internal/stored"
 )
 
 // Path is where the page is served, beside the REST API. It ends with a slash.
@@ -48,29 +44,17 @@ var types = map[string]string{
 // index is served for [Path] itself.
 const index = "index.html"
 
-// asset is one file as it is sent.
-type asset struct {
-	contentType   string
-	plain, zipped representation
-}
-
-// representation is what is sent of a file, and its strong validator.
-type representation struct {
-	body []byte
-	etag string
-}
-
 // Handler serves the page below [Path], and redirects "/" and the path without its slash there. It answers GET and HEAD only, keeps no
 // state and may be used concurrently.
 type Handler struct {
-	assets map[string]asset
+	assets map[string]*stored.Content
 }
 
 // New reads and compresses the embedded files. It fails only where they are not what a build must contain.
 func New() (*Handler, error) { return newHandler(assets) }
 
 func newHandler(files fs.FS) (*Handler, error) {
-	h := &Handler{assets: map[string]asset{}}
+	h := &Handler{assets: map[string]*stored.Content{}}
 	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -83,12 +67,9 @@ func newHandler(files fs.FS) (*Handler, error) {
 		if !ok {
 			return fmt.Errorf("%s: the extension must be one of those that have a content type", name)
 		}
-		zipped, err := compress(body)
-		if err != nil {
-			return err
-		}
-		h.assets[strings.TrimPrefix(name, "assets/")] = asset{contentType, represent(body), represent(zipped)}
-		return nil
+		content, err := stored.New(contentType, body)
+		h.assets[strings.TrimPrefix(name, "assets/")] = content
+		return err
 	})
 	if _, ok := h.assets[index]; err == nil && !ok {
 		err = fmt.Errorf("there is no %s", index)
@@ -97,26 +78,6 @@ func newHandler(files fs.FS) (*Handler, error) {
 		return nil, fmt.Errorf("web page: %w", err)
 	}
 	return h, nil
-}
-
-func represent(body []byte) representation {
-	sum := sha256.Sum256(body)
-	return representation{body, `"` + hex.EncodeToString(sum[:12]) + `"`}
-}
-
-func compress(body []byte) ([]byte, error) {
-	var into bytes.Buffer
-	w, err := gzip.NewWriterLevel(&into, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(body); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return into.Bytes(), nil
 }
 
 // Serves reports whether a request is for the page, whatever its method.
@@ -150,47 +111,5 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page has no such file", http.StatusNotFound)
 		return
 	}
-	found.send(w, r)
-}
-
-// send answers with the file, or with 304 where the caller has it. A browser asks each time, so that a hub of another version never
-// serves half of its own page and half of the older one.
-func (a asset) send(w http.ResponseWriter, r *http.Request) {
-	chosen := a.plain
-	w.Header().Set("Vary", "Accept-Encoding")
-	w.Header().Set("Cache-Control", "no-cache")
-	if takesGzip(r.Header.Get("Accept-Encoding")) {
-		chosen = a.zipped
-		w.Header().Set("Content-Encoding", "gzip")
-	}
-	w.Header().Set("ETag", chosen.etag)
-	if matches(r.Header.Get("If-None-Match"), chosen.etag) {
-		w.Header().Del("Content-Encoding")
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	w.Header().Set("Content-Type", a.contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(chosen.body)))
-	if r.Method == http.MethodHead {
-		return
-	}
-	_, _ = w.Write(chosen.body) // a caller who has gone is no concern of ours
-}
-
-// takesGzip reads an Accept-Encoding header; a coding with q=0 is refused.
-func takesGzip(header string) bool {
-	return slices.ContainsFunc(strings.Split(header, ","), func(item string) bool {
-		coding, parameter, _ := strings.Cut(item, ";")
-		quality, given := strings.CutPrefix(strings.TrimSpace(parameter), "q=")
-		weight, err := strconv.ParseFloat(quality, 64)
-		return strings.TrimSpace(coding) == "gzip" && (!given || err == nil && weight > 0)
-	})
-}
-
-// matches compares a validator with those of an If-None-Match header, weakly as RFC 9110 asks.
-func matches(header, etag string) bool {
-	return slices.ContainsFunc(strings.Split(header, ","), func(item string) bool {
-		item = strings.TrimSpace(item)
-		return item == "*" || strings.TrimPrefix(item, "W/") == etag
-	})
+	found.Send(w, r)
 }

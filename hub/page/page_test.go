@@ -2,8 +2,6 @@ package page
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +42,7 @@ func TestEveryFileIsServedWithItsTypeUnderTheStrictPolicy(t *testing.T) {
 	h := handler(t)
 	for name, found := range h.assets {
 		answer := ask(h, "GET", Path+name, nil)
-		if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != types[path.Ext(name)] || !bytes.Equal(answer.Body.Bytes(), found.plain.body) {
+		if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != types[path.Ext(name)] || !bytes.Equal(answer.Body.Bytes(), found.Plain()) {
 			t.Errorf("%s: status %d, type %q, %d bytes", name, answer.Code, answer.Header().Get("Content-Type"), answer.Body.Len())
 		}
 		for header, want := range wantedHeaders {
@@ -83,7 +81,7 @@ func TestTheFilesHaveNothingInlineAndMakeNoMarkup(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|localStorage|document\.cookie|indexedDB|\sstyle="|\son[a-z]+="|javascript:`)
 	elsewhere := regexp.MustCompile(`(https?:)?//[a-z0-9-]+\.[a-z]`)
 	for name, found := range handler(t).assets {
-		text := string(found.plain.body)
+		text := string(found.Plain())
 		if hit := forbidden.FindString(text); hit != "" {
 			t.Errorf("%s has %q", name, hit)
 		}
@@ -97,7 +95,7 @@ func TestTheFilesHaveNothingInlineAndMakeNoMarkup(t *testing.T) {
 func TestThePageCallsWithItsTokenAndNothingElse(t *testing.T) {
 	calls := regexp.MustCompile(`\bfetch\(|XMLHttpRequest|EventSource|WebSocket|sendBeacon`)
 	for name, found := range handler(t).assets {
-		text := string(found.plain.body)
+		text := string(found.Plain())
 		made := calls.FindAllString(text, -1)
 		if name != "api.js" {
 			if len(made) > 0 {
@@ -118,7 +116,7 @@ func TestThePageCallsWithItsTokenAndNothingElse(t *testing.T) {
 
 func TestTheIndexLoadsEveryModuleAtOnceAndOnlyFilesThatThereAre(t *testing.T) {
 	h := handler(t)
-	text := string(h.assets[index].plain.body)
+	text := string(h.assets[index].Plain())
 	loaded := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?:href|src)="([^"#]+)"`).FindAllStringSubmatch(text, -1) {
 		loaded[match[1]] = true
@@ -130,7 +128,7 @@ func TestTheIndexLoadsEveryModuleAtOnceAndOnlyFilesThatThereAre(t *testing.T) {
 		if path.Ext(name) == ".js" && !loaded[name] {
 			t.Errorf("the index does not preload %s: it would be found one round trip later", name)
 		}
-		for _, match := range regexp.MustCompile(`from "\./([^"]+)"`).FindAllStringSubmatch(string(found.plain.body), -1) {
+		for _, match := range regexp.MustCompile(`from "\./([^"]+)"`).FindAllStringSubmatch(string(found.Plain()), -1) {
 			if _, ok := h.assets[match[1]]; !ok {
 				t.Errorf("%s imports %s, which is not there", name, match[1])
 			}
@@ -158,32 +156,10 @@ func TestWhatACallerHasIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestFilesAreCompressedForThoseWhoTakeIt(t *testing.T) {
-	h := handler(t)
-	for header, want := range map[string]string{
-		"": "", "gzip": "gzip", "br, gzip;q=0.5": "gzip", "gzip;q=0": "", "deflate": "", "GZIP": "", "gzip;q=x": "", "gzip; q=1.0": "gzip",
-	} {
-		answer := ask(h, "GET", Path+"app.js", http.Header{"Accept-Encoding": {header}})
-		if got := answer.Header().Get("Content-Encoding"); got != want {
-			t.Errorf("Accept-Encoding %q: sent as %q, want %q", header, got, want)
-		}
-		body := io.Reader(answer.Body)
-		if want == "gzip" {
-			var err error
-			if body, err = gzip.NewReader(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if text, err := io.ReadAll(body); err != nil || !bytes.Equal(text, h.assets["app.js"].plain.body) {
-			t.Errorf("Accept-Encoding %q: %d bytes, %v", header, len(text), err)
-		}
-	}
-}
-
 func TestThePageIsLessThan150KB(t *testing.T) {
 	plain := 0
 	for _, found := range handler(t).assets {
-		plain += len(found.plain.body)
+		plain += len(found.Plain())
 	}
 	if plain > 150_000 {
 		t.Errorf("the files have %d bytes before compression", plain)
