@@ -72,11 +72,14 @@ func listen(config *config.Config) (*listeners, error) {
 	return l, nil
 }
 
-// strangersTo are callers who have not shown whose token they have. A usual call is within what is free: a handshake takes 1 KB, a token up
-// to 16.
+// strangerLimits hold for callers who have not shown whose token they have. A usual call is within what is free: a handshake takes 1 KB, a
+// token up to 16. So is the first description of the API that somebody asks for, of which 18 KB are sent.
+var strangerLimits = shares.StrangerLimits{
+	Free: 20 << 10, Rate: 1 << 20, Burst: 1 << 20, Call: 1 << 10, Refused: 8 << 10, Answer: 4 << 10, Wait: 3 * time.Second,
+}
+
 func strangersTo(listener *webhook.PacedListener) *shares.Strangers {
-	limits := shares.StrangerLimits{Free: 20 << 10, Rate: 1 << 20, Burst: 1 << 20, Call: 1 << 10, Refused: 8 << 10, Wait: 3 * time.Second}
-	return shares.NewStrangers(limits, func(from netip.Addr) { listener.Charge(from, connectionsOfEnded) })
+	return shares.NewStrangers(strangerLimits, func(from netip.Addr) { listener.Charge(from, connectionsOfEnded) })
 }
 
 // close gives the addresses back; for a hub that was never run.

@@ -20,6 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -102,6 +103,11 @@ func TestTheListenersPaceStrangers(t *testing.T) {
 		stop()
 		refused.Wait()
 	}
+}
+
+// A newcomer reads all that is for everybody, uncompressed, before it waits: a page has at most 150 KB.
+func TestWhatIsForEverybodyIsWithinTheBurstOfAStranger(t *testing.T) {
+	NewWithT(t).Expect(len(plimsollv1.OpenAPI) + len(plimsollv1.OpenAPIv3) + 150_000).To(BeNumerically("<", strangerLimits.Burst))
 }
 
 // A server that asks for certificates and does not require them would answer all of these calls.

@@ -6,12 +6,16 @@ import (
 	"testing"
 )
 
-// frontPage is one that takes what is below /ui/.
+// frontPage is one that takes what is below /ui/; /ui/large is as large as a description of the API.
 type frontPage struct{}
 
 func (frontPage) Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/ui/") }
 
 func (frontPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/ui/large" {
+		_, _ = w.Write(make([]byte, 140_000))
+		return
+	}
 	_, _ = w.Write([]byte("page " + r.URL.Path))
 }
 

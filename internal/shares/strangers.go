@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// StrangerLimits are how fast a server reads what connections send of which it does not know whose they are.
+// StrangerLimits are how fast a server reads what connections send of which it does not know whose they are, and sends them large answers.
 type StrangerLimits struct {
-	// Free is how many bytes of each connection are read without a wait: the TLS handshake and a usual first call.
+	// Free is how many bytes of each connection pass without a wait: the TLS handshake and a usual first call.
 	Free int
-	// Rate and Burst are how many bytes of all such connections of one address are read a second, and at once. The free ones count too.
+	// Rate and Burst are how many bytes of all such connections of one address pass a second, and at once. The free ones count too.
 	Rate, Burst int
 	// Call is how many bytes a call counts as, beside its own, and Refused how many more one that is refused. At most Burst.
 	Call, Refused int
-	// Wait is how long a connection waits at most before more of it is read. One that would have to wait longer is ended.
+	// Answer is how many bytes of each answer do not count. The others of those that [MaySend] is asked about count like those that are read.
+	Answer int
+	// Wait is how long a connection waits at most before more passes. One that would have to wait longer is ended.
 	Wait time.Duration
 }
 
@@ -26,8 +28,8 @@ type StrangerLimits struct {
 const pacesOfStrangers = 256
 
 // Strangers pace what a server reads of connections until a call on them is accepted, see [Known] and [Refused]: reading a call and
-// refusing it costs the server as much as sending it costs the caller, and no limit of calls in flight bounds how many there are. Safe for
-// concurrent use.
+// refusing it costs the server as much as sending it costs the caller, and no limit of calls in flight bounds how many there are. The same
+// pace bounds what is sent to whoever asks, see [MaySend]. Safe for concurrent use.
 type Strangers struct {
 	limits StrangerLimits
 	paces  *Paces
@@ -68,6 +70,7 @@ type strangerConn struct {
 	known     atomic.Bool
 	close     sync.Once
 	closed    chan struct{}
+	ended     atomic.Bool // because it would have to wait too long
 }
 
 var errStranger = errors.New("the connection sends more than is read of strangers")
@@ -81,7 +84,7 @@ func (c *strangerConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// pace waits until n bytes that were read may be served, or ends the connection and returns false.
+// pace waits until n bytes may pass that were read or are to be sent, or ends the connection and returns false.
 func (c *strangerConn) pace(n int) bool {
 	limits := &c.strangers.limits
 	if c.free.Add(-int64(n)) >= 0 {
@@ -92,10 +95,7 @@ func (c *strangerConn) pace(n int) bool {
 	delay := due.Delay()
 	if delay > limits.Wait {
 		due.Cancel()
-		_ = c.Close()
-		if c.strangers.ended != nil {
-			c.strangers.ended(c.address)
-		}
+		c.end()
 		return false
 	}
 	select {
@@ -106,9 +106,17 @@ func (c *strangerConn) pace(n int) bool {
 	}
 }
 
+// end ends the connection, and says so once: several answers may wait on one.
+func (c *strangerConn) end() {
+	_ = c.Close()
+	if !c.ended.Swap(true) && c.strangers.ended != nil {
+		c.strangers.ended(c.address)
+	}
+}
+
 func (c *strangerConn) charge(n int) { c.strangers.paces.Charge(c.address, n, c.strangers.limits.Wait) }
 
-// Close implements [net.Conn]. It ends the wait of Read.
+// Close implements [net.Conn]. It ends all waits.
 func (c *strangerConn) Close() error {
 	c.close.Do(func() { close(c.closed) })
 	return c.Conn.Close()
@@ -149,7 +157,18 @@ func Refused(from net.Addr) (paced bool) {
 	return ok
 }
 
-// Caller is where a call of a server that is [Bound] comes from, for [Known] and [Refused]. Ctx is the call's; nil: it is of no such server.
+// MaySend waits until an answer of so many bytes may be sent to a caller of whom nobody asks who it is. It returns false if that would take
+// too long; the connection has been ended then. From is as for [Known]; if [Strangers] have no part in it, every answer may be sent.
+func MaySend(from net.Addr, bytes int) bool {
+	of, ok := from.(strangerAddr)
+	if !ok || of.conn.known.Load() {
+		return true
+	}
+	counted := bytes - of.conn.strangers.limits.Answer
+	return counted <= 0 || of.conn.pace(counted)
+}
+
+// Caller is where a call of a server that is [Bound] comes from, for [Known], [Refused] and [MaySend]. Ctx is the call's; nil: it is of no such server.
 func Caller(ctx context.Context) net.Addr {
 	if from, ok := ctx.Value(connKey{}).(*caller); ok {
 		return from.remote

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,12 +23,14 @@ type strangersSite struct {
 
 	strangers *Strangers
 	ended     atomic.Int64
+	sent      atomic.Int64 // bytes, of answers that may be sent
 }
 
 // fewBytes let a usual call pass that has no body, and the TLS handshake before it.
 var fewBytes = StrangerLimits{Free: 4000, Rate: 1, Burst: 1000, Refused: 1000, Wait: time.Second}
 
-// serveStrangers serves a handler that reads the body of a call, and knows or refuses the callers of the paths /known and /refused.
+// serveStrangers serves a handler that reads the body of a call, and knows or refuses the callers of the paths /known and /refused. It sends
+// as many bytes as the path below /send/ says, if it may.
 func serveStrangers(t *testing.T, limits StrangerLimits) *strangersSite {
 	t.Helper()
 	s := &strangersSite{}
@@ -41,6 +45,13 @@ func serveStrangers(t *testing.T, limits StrangerLimits) *strangersSite {
 		}
 		if strings.HasPrefix(r.URL.Path, "/refused") {
 			Refused(from)
+		}
+		if asked, ok := strings.CutPrefix(r.URL.Path, "/send/"); ok {
+			n, err := strconv.Atoi(asked)
+			if err != nil || !MaySend(from, n) {
+				return
+			}
+			s.sent.Add(int64(n))
 		}
 		_, _ = io.WriteString(w, "answer")
 	}))
@@ -117,6 +128,80 @@ func TestStrangersOfAnotherAddressAreNotPaced(t *testing.T) {
 	g.Expect(s.post(t.Context(), s.from(t, other.String()), "/", 150_000)).To(Equal("answer"))
 }
 
+// sends are limits under which a connection has its handshake and some calls free, and its address 100,000 bytes.
+var sends = StrangerLimits{Free: 10_000, Rate: 1, Burst: 100_000, Answer: 1000, Wait: time.Second}
+
+func TestNoMoreIsSentToAStrangerThanItsRateAllows(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, sends)
+	client := s.from(t, "127.0.0.1")
+	g.Eventually(func() int64 {
+		_, _ = s.post(t.Context(), client, "/send/21000", 0)
+		return s.ended.Load()
+	}).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Expect(s.sent.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", 6*21_000)), "five of them are its burst")
+	g.Expect(s.post(t.Context(), s.from(t, "127.0.0.1"), "/", 0)).To(Equal("answer"), "on a new connection, what is free")
+}
+
+// More connections do not help.
+func TestWhatIsSentToStrangersOfOneAddressIsCountedTogether(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, sends)
+	for range 20 {
+		_, _ = s.post(t.Context(), s.from(t, "127.0.0.1"), "/send/21000", 0)
+	}
+	g.Expect(s.ended.Load()).To(BeNumerically(">", 0))
+	g.Expect(s.sent.Load()).To(BeNumerically("<=", 6*21_000))
+}
+
+func TestLittleIsSentToStrangersHoweverMuchWasSent(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, StrangerLimits{Free: 100_000, Rate: 1, Burst: 100_000, Answer: 1000, Wait: time.Second})
+	client := s.from(t, "127.0.0.1")
+	for range 200 {
+		g.Expect(s.post(t.Context(), client, "/send/1000", 0)).To(Equal("answer"))
+	}
+	g.Expect(s.ended.Load()).To(BeZero())
+}
+
+func TestWhoIsKnownIsSentWhatItAsksFor(t *testing.T) {
+	g := NewWithT(t)
+	s := serveStrangers(t, sends)
+	client := s.from(t, "127.0.0.1")
+	g.Expect(s.post(t.Context(), client, "/known", 0)).To(Equal("answer"))
+	for range 20 {
+		g.Expect(s.post(t.Context(), client, "/send/100000", 0)).To(Equal("answer"))
+	}
+	g.Expect(s.ended.Load()).To(BeZero())
+}
+
+// Answers on one connection wait at the same time; how its end counts for its address does not depend on how many do.
+func TestAConnectionIsEndedOnceHoweverManyAnswersWait(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	var ended atomic.Int64
+	listener = NewStrangers(StrangerLimits{Rate: 1, Burst: 1000, Wait: time.Second}, func(netip.Addr) { ended.Add(1) }).Listener(listener)
+	t.Cleanup(func() { _ = listener.Close() })
+	client, err := net.Dial("tcp", listener.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = client.Close() })
+	conn, err := listener.Accept()
+	g.Expect(err).NotTo(HaveOccurred())
+	var answers sync.WaitGroup
+	var may atomic.Int64
+	for range 20 {
+		answers.Go(func() {
+			if MaySend(conn.RemoteAddr(), 10_000) {
+				may.Add(1)
+			}
+		})
+	}
+	answers.Wait()
+	g.Expect(may.Load()).To(Equal(int64(1)), "one takes all that there is")
+	g.Expect(ended.Load()).To(Equal(int64(1)))
+}
+
 // What the rate allows later is read later, and not refused; nor does the wait keep a server from closing.
 func TestAStrangerWaitsForItsRate(t *testing.T) {
 	g := NewWithT(t)
@@ -153,8 +238,11 @@ func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
 	g.Eventually(read).WithTimeout(time.Minute).Should(Receive(MatchError(errStranger)))
 }
 
-func TestAnAddressThatIsOfNoStrangerIsIgnored(*testing.T) {
+func TestAnAddressThatIsOfNoStrangerIsIgnored(t *testing.T) {
 	Known(nil)
 	Refused(&net.TCPAddr{})
+	if !MaySend(nil, 1<<30) {
+		t.Error("nothing may be sent")
+	}
 	Known(Caller(context.Background()))
 }

@@ -2,5 +2,5 @@
 // interceptors.
 //
 // rest.go puts it together, errors.go writes errors and refuses what is no call, query.go knows the query parameters of each
-// path, streams.go writes watches, arrive.go reads bodies.
+// path, streams.go writes watches, arrive.go reads bodies, public.go serves what needs no token.
 package rest

@@ -20,12 +20,6 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// Where the descriptions of the REST side are served, without authentication: OpenAPI 2, and 3 with examples.
-const openAPIPath, openAPIv3Path = "/openapi.json", "/openapi.v3.json"
-
-// openAPI are the descriptions by path.
-var openAPI = map[string][]byte{openAPIPath: plimsollv1.OpenAPI, openAPIv3Path: plimsollv1.OpenAPIv3}
-
 // connectionBuffer and streamBuffer are how many bytes the server keeps of the calls of a connection over HTTP/2, and of one of them,
 // that nobody has read.
 const connectionBuffer, streamBuffer = 256 << 10, 64 << 10
@@ -84,7 +78,11 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(onlyJSON(mux, complete(mux, o.Arrivals, mux)), o))
+	described, err := openAPI()
+	if err != nil {
+		return nil, fmt.Errorf("API: OpenAPI documents: %w", err)
+	}
+	handler := http.Handler(front(described, onlyJSON(mux, complete(mux, o.Arrivals, mux)), o))
 	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
@@ -97,17 +95,16 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 func noHeader(string) (string, bool) { return "", false }
 
 // front serves what is no method, and passes who calls to the methods.
-func front(methods http.Handler, o Options) http.HandlerFunc {
+func front(described documents, methods http.Handler, o Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		if document, is := openAPI[r.URL.Path]; is && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(document) // a caller who has gone is no concern of ours
+		if described.serves(r) {
+			described.ServeHTTP(toAnybody(w, r), r)
 			return
 		}
 		if o.Page != nil && o.Page.Serves(r) {
-			o.Page.ServeHTTP(w, r)
+			o.Page.ServeHTTP(toAnybody(w, r), r)
 			return
 		}
 		// How long the answer may take is ours to say.
