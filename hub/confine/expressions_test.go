@@ -117,6 +117,10 @@ func deployed(security v1.PodSecurity, changes ...func(*appsv1.Deployment)) *app
 
 func TestPartsMayHaveNothingByWhichTheyWouldStay(t *testing.T) {
 	stay := func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/stay"} }
+	owned := func(version string) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) { d.OwnerReferences[0].APIVersion = v1.GroupVersion.Group + "/" + version }
+	}
+	const ofWebApp = "what a WebApp of the same name controls"
 	for name, test := range map[string]struct {
 		asked
 		refused string
@@ -127,6 +131,11 @@ func TestPartsMayHaveNothingByWhichTheyWouldStay(t *testing.T) {
 		"a finalizer later":                {asked{operation: "UPDATE", object: deployed("", stay), old: deployed("")}, "add a finalizer"},
 		"a finalizer that is there":        {asked{operation: "UPDATE", object: deployed("", stay), old: deployed("", stay)}, ""},
 		"a finalizer that is no more":      {asked{operation: "UPDATE", object: deployed(""), old: deployed("", stay)}, ""},
+		"a version that is not served":     {asked{operation: "CREATE", object: deployed("", owned("v999"))}, ofWebApp},
+		"such a version later":             {asked{operation: "UPDATE", object: deployed("", owned("v999")), old: deployed("")}, ofWebApp},
+		"such a version that stays":        {asked{operation: "UPDATE", object: deployed("", owned("v1beta1")), old: deployed("", owned("v1beta1"))}, ofWebApp},
+		"such a version that is no more":   {asked{operation: "UPDATE", object: deployed(""), old: deployed("", owned("v1beta1"))}, ""},
+		"a deletion of such a version":     {asked{operation: "DELETE", old: deployed("", owned("v1beta1"))}, ""},
 		"a deletion":                       {asked{operation: "DELETE", old: deployed("")}, ""},
 		"a deletion with what is below it": {asked{operation: "DELETE", old: deployed(""), options: metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}}, ""},
 		"a deletion that leaves its pods": {

@@ -13,17 +13,23 @@ import (
 // accounts are the parts that pods of others run as.
 var accounts = schema.GroupResource{Resource: "serviceaccounts"}
 
-// refersTo is true for a reference to an object of a kind.
+// refersTo is true for a reference to an object of a kind in the version that the hub writes. Of a version that is not served,
+// Kubernetes' garbage collector never learns whether the object is there, so it would keep what refers to it for ever.
 func refersTo(of *module.Resource, r string) string {
+	return r + ".kind == " + quote(of.Kind) + " && " + r + ".apiVersion == " + quote(of.StoredAPIVersion())
+}
+
+// referred is true for a reference to an object of a kind in any version: a part that an older hub wrote can be changed and deleted.
+func referred(of *module.Resource, r string) string {
 	return r + ".kind == " + quote(of.Kind) + " && " + r + ".apiVersion.startsWith(" + quote(of.Group+"/") + ")"
 }
 
-// owner is true for a reference to an object of a kind that has parts: kinds may have parts of one resource.
-func (a Account) owner(r string) string {
+// owner is true for a reference, as refers says, to an object of a kind that has parts: kinds may have parts of one resource.
+func (a Account) owner(r string, refers func(of *module.Resource, r string) string) string {
 	var kinds []string
 	for i := range a.Resources {
 		if of := &a.Resources[i]; len(of.Parts) > 0 {
-			kinds = append(kinds, refersTo(of, r))
+			kinds = append(kinds, refers(of, r))
 		}
 	}
 	if len(kinds) == 1 {
@@ -42,22 +48,22 @@ const (
 
 // parts lets the account write what an object of a module's kind controls that has the same name, and has it run nothing that
 // reaches a node or another account. Whether that object is there a policy cannot see: Kubernetes deletes the parts of one that is
-// not, with the pods below them. So a part may have nothing by which it, or its pods, would stay: no other owner, no finalizer, and no
-// deletion that leaves what it controls.
+// not, with the pods below them. So a part may have nothing by which it, or its pods, would stay: no other owner, none of a version
+// that may not be served, no finalizer, and no deletion that leaves what it controls.
 func parts(a Account, of *module.Resource) rule {
 	resources := make([]admissionregistrationv1.RuleWithOperations, 0, len(of.Parts))
 	for _, part := range of.Parts {
 		resources = append(resources, on(part.Group, "CREATE UPDATE DELETE", part.Resource))
 	}
-	controlled := func(object string) string {
-		return object + owners + `.exists(r, r.?controller.orValue(false) && ` + a.owner("r") + ` && r.name == ` + object + `.metadata.name)`
+	controlled := func(object string, refers func(*module.Resource, string) string) string {
+		return object + owners + `.exists(r, r.?controller.orValue(false) && ` + a.owner("r", refers) + ` && r.name == ` + object + `.metadata.name)`
 	}
 	made := rule{
 		suffix:    of.Plural,
 		resources: resources,
 		variables: []admissionregistrationv1.Variable{ofKind(of)},
 		validations: []admissionregistrationv1.Validation{
-			deny("(object == null || "+controlled("object")+") && (oldObject == null || "+controlled("oldObject")+")",
+			deny("(object == null || "+controlled("object", refersTo)+") && (oldObject == null || "+controlled("oldObject", referred)+")",
 				"may only write what a "+of.Kind+" of the same name controls"),
 			deny("object == null || object"+owners+".all(r, r.?controller.orValue(false) || (oldObject != null && r in oldObject"+owners+"))",
 				"may not add an owner that would keep what no "+of.Kind+" controls"),

@@ -33,7 +33,7 @@ func shown(t *testing.T, a confine.Account, suffix string) string {
 
 func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 	shops := module.Resource{
-		Title: "Shops", Group: "example.com", Kind: "Shop", Plural: "shops",
+		Title: "Shops", Group: "example.com", Kind: "Shop", Plural: "shops", Versions: []string{"v2", "v1"},
 		Parts: []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Resource: "configmaps"}},
 	}
 	bare := confine.Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}
@@ -47,7 +47,7 @@ func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 		"kinds":    {`the parts of Shops and its own token`, `request.resource.resource == \"deployments\"`, `request.resource.resource == \"configmaps\"`},
 		"webhooks": {`about pods that are created, and about Shops`},
 		"shops": {
-			`r.kind == \"Shop\" && r.apiVersion.startsWith(\"example.com/\")`, `what a Shop of the same name controls`,
+			`r.kind == \"Shop\" && r.apiVersion == \"example.com/v2\"`, `what a Shop of the same name controls`,
 			`reach nothing of their node`, `serviceAccountName.orValue(\"default\") == \"default\"`,
 		},
 	} {

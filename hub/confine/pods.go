@@ -62,6 +62,8 @@ func pods(a Account) rule {
 				` && "pod-template-hash" in variables.oldLabels && variables.labels[?"pod-template-hash"] == `+
 				`optional.of("released-" + variables.oldLabels["pod-template-hash"]))`),
 				"may only change pod-template-hash to release a pod"),
+			deny(updates(`variables.oldLabels[?"pod-template-hash"] == variables.labels[?"pod-template-hash"] || has(object.spec.activeDeadlineSeconds)`),
+				"may only release a pod that ends by activeDeadlineSeconds"),
 			deny(updates(onlyOwn("variables.oldAnnotations", "variables.annotations", "("+a.own("k")+" || k == "+quote(policy.DeletionCost)+")")),
 				"may only change its own annotations of pods, and the deletion cost"),
 			deny(updates(same("metadata.?ownerReferences", "metadata.?finalizers")), "may not change owners or finalizers of pods"),
@@ -80,6 +82,8 @@ func pods(a Account) rule {
 				without("object.spec.containers[0]", "env", "envFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")+" && "+
 				`(!has(object.metadata.ownerReferences) || request.?dryRun.orValue(false)))`,
 				"may only create pods that run nothing but a pause container, without volumes, environment or token"),
+			deny(`request.operation != "CREATE" || object.spec.?serviceAccountName.orValue("default") == "default"`,
+				"may only create pods that run as the account that any pod has"),
 			deny(`request.operation != "CREATE" || size(object.metadata.?finalizers.orValue([])) == 0`, "may not keep the pods that it creates by finalizers"),
 			deny(`request.operation != "CREATE" || object.spec.?priorityClassName.orValue("") in `+list("", spot.ProbePriorityClass),
 				"may only create pods that preempt none"),

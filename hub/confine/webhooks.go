@@ -6,6 +6,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
 // keptKinds are those about which the hub may be asked, and whose definition it keeps.
@@ -97,7 +99,7 @@ func definitions(a Account) rule {
 	url := func(of string) string {
 		return of + ".spec.?conversion.?webhook.?clientConfig.?url.hasValue() ? [" + of + ".spec.conversion.webhook.clientConfig.url] : []"
 	}
-	return rule{
+	made := rule{
 		suffix:    "definitions",
 		resources: []admissionregistrationv1.RuleWithOperations{on("apiextensions.k8s.io", update, "customresourcedefinitions")},
 		variables: []admissionregistrationv1.Variable{variable("urls", url("object")), variable("oldURLs", url("oldObject"))},
@@ -109,4 +111,17 @@ func definitions(a Account) rule {
 			deny(sameOwners, "may not change owners or finalizers of the definition"),
 		},
 	}
+	for i := range a.Resources {
+		if of := &a.Resources[i]; of.Definition != nil && len(of.Parts) > 0 {
+			made.validations = append(made.validations, ownersServed(of))
+		}
+	}
+	return made
+}
+
+// ownersServed keeps the version served that owner references of a kind's parts name; see [refersTo].
+func ownersServed(of *module.Resource) admissionregistrationv1.Validation {
+	version := of.Versions[0]
+	return deny("object.metadata.name != "+quote(of.Definition.Name())+" || object.spec.versions.exists(v, v.name == "+quote(version)+" && v.served)",
+		"may not stop serving version "+version+" of "+of.Title+", which owner references name")
 }

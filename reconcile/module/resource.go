@@ -22,7 +22,8 @@ type Resource struct {
 	Title string
 	// Group, Kind and Plural as in the definition. The plural is unique in a hub: it is in the URLs that members call.
 	Group, Kind, Plural string
-	// Versions are all that are served. The first one is stored, and it is the one that Review is asked about.
+	// Versions are all that are served. The first one is stored, and it is the one that Review is asked about, and that owner
+	// references of Parts name.
 	Versions []string
 	// AddToScheme makes the Go types of all versions known, by which the memory that a question may take is bounded.
 	AddToScheme func(*runtime.Scheme) error
@@ -98,6 +99,9 @@ func (r *Resource) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// StoredAPIVersion is the API version in which objects of the kind are stored.
+func (r *Resource) StoredAPIVersion() string { return r.Group + "/" + r.Versions[0] }
 
 // IsOf reports whether an API version is one of the kind's.
 func (r *Resource) IsOf(apiVersion string) bool {

@@ -33,7 +33,8 @@ type noEvents struct{}
 func (noEvents) Normal(string, string, ...any)  {}
 func (noEvents) Warning(string, string, ...any) {}
 
-// writing makes a client that answers patches and evictions of pods by functions of their names, and counts both.
+// writing makes a client that answers patches and evictions of pods by functions of their names, and counts both. It reads the pods
+// that it is made with.
 type writing struct {
 	client.Client
 	patches, evictions atomic.Int32
@@ -41,14 +42,18 @@ type writing struct {
 	order              []string
 }
 
-func newWriting(patch, evict func(pod string) error) *writing {
+func newWriting(patch, evict func(pod string) error, pods ...plan.Pod) *writing {
 	w := &writing{}
+	cached := make([]client.Object, 0, len(pods))
+	for i := range pods {
+		cached = append(cached, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pods[i].Name, UID: pods[i].UID}})
+	}
 	note := func(what, pod string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.order = append(w.order, what+" "+pod)
 	}
-	w.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
+	w.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cached...).Build(), interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
 			w.patches.Add(1)
 			note("patch", obj.GetName())
@@ -138,7 +143,7 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 			return errors.New("the connection broke")
 		}
 		return nil
-	}, succeed)
+	}, succeed, pods...)
 	s := newShell(t, nil, false)
 	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, spottest.Epoch)
 	if w.evictions.Load() != 4 || w.patches.Load() != 3 || err == nil {
@@ -163,7 +168,7 @@ func TestTheWritesOfAPlanAreUnderWaySideBySide(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil
 			}
-			w := newWriting(answer, answer)
+			w := newWriting(answer, answer, all...)
 			s := newShell(t, nil, false)
 			subject, began := s.acting(w, all), time.Now()
 			if _, err := s.act(t.Context(), s.follower.directory, subject, decided, began); err != nil {
@@ -237,13 +242,13 @@ func TestAssignmentsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
 }
 
 func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
-	w := newWriting(deniedByPolicy, succeed)
-	s := newShell(t, nil, false)
-	dir, now := s.follower.directory, time.Now()
 	pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
+	w := newWriting(deniedByPolicy, succeed, pods...)
+	s := newShell(t, nil, false)
+	dir, now := s.follower.directory, time.Now()
 	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
 	decided := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(0, 0), settings, now)

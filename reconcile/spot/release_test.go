@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,5 +86,32 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 	r, ok := plan.ParseReleased(metadata["annotations"].(map[string]any)[spottest.DefaultKeys.Released()].(string))
 	if !ok || !r.Until.Equal(until) {
 		t.Errorf("the annotation says %+v", r)
+	}
+}
+
+// Without the pod it is not known whether it would ever end, and a member's policy refuses that, which would count for all pods of the owner.
+func TestAPodThatTheCacheHasNoMoreIsNotReleased(t *testing.T) {
+	pods, now := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true}), time.Now()
+	for i := range pods {
+		pods[i].Hash = "abc"
+	}
+	namesakes := slices.Clone(pods)
+	for i := range namesakes {
+		namesakes[i].UID += "-another"
+	}
+	for name, cached := range map[string][]plan.Pod{"it is gone": nil, "another has its name": namesakes} {
+		settings := plantest.DefaultSettings
+		settings.Strategy = policy.StrategyRelease
+		decided := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(0, 0), settings, now)
+		if len(decided.Releases) == 0 {
+			t.Fatal("nothing is released")
+		}
+		w, s := newWriting(deniedByPolicy, succeed, cached...), newShell(t, nil, false)
+		decided.Assignments = nil
+		_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &decided, now)
+		denied := s.follower.directory.releaseDenied(plantest.ObservedOf(pods, 10).Owners, now.Add(time.Second))
+		if err != nil || denied != "" || w.patches.Load() != 0 {
+			t.Errorf("%s: %d patches, error %v, no more releases because %q", name, w.patches.Load(), err, denied)
+		}
 	}
 }

@@ -78,20 +78,24 @@ func (o *owner) release(pod types.UID, r *plan.Released) bool {
 }
 
 // releasePod relabels a pod and gives it a time to end without us, in one merge patch that names its UID: a namesake is not
-// touched.
+// touched. A pod that the cache has no more is not released, for it is not known whether it would ever end.
 func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, r *plan.Release) error {
+	pod := &corev1.Pod{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	switch {
+	case err != nil:
+		return err
+	case pod.UID != r.Pod:
+		return apierrors.NewNotFound(corev1.Resource("pods"), r.Name)
+	}
 	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
 		"labels":      map[string]string{plan.TemplateHash: plan.ReleasedHash(r.Released.Hash)},
 		"annotations": map[string]string{keys.Released(): r.Released.String()},
 	}}
-	pod := &corev1.Pod{}
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if err == nil && pod.UID == r.Pod {
-		if seconds, ok := plan.ActiveDeadline(pod, r.Released.Until); ok {
-			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
-		}
-	} // else it is gone, and the patch fails
+	if seconds, ok := plan.ActiveDeadline(pod, r.Released.Until); ok {
+		change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
+	} // else it ends earlier
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return err

@@ -61,8 +61,8 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	gated := pausePod(escapeTargets, gatedPod)
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
-	part := foreignDeployment(escapeTargets, abandoned)
-	part.OwnerReferences, part.Finalizers = ofWebApp(abandoned).OwnerReferences, []string{"example.com/kept"} // from the garbage collector
+	part := partDeployment(abandoned)
+	part.Namespace, part.Finalizers, part.Spec.Replicas = escapeTargets, []string{"example.com/kept"}, ptr.To[int32](0) // from the garbage collector
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}},
 		// Pods need these; a member without controllers has none.
@@ -137,8 +137,11 @@ func Escapes() []Escape {
 // OwnWork is what some escapes are without what makes them one: if it is not done, they are refused for something else.
 func OwnWork() []Escape {
 	return []Escape{
+		{Name: "release a pod", try: patching(escapeTargets, foreignPod, release)},
 		{Name: "create a probe", try: creatingProbe(func(*corev1.Pod) {})},
+		{Name: "change the definition of WebApps", try: changingDefinition(types.MergePatchType, `{"metadata":{"annotations":{"escaped":"x"}}}`)},
 		{Name: "create the Deployment of a WebApp", try: creatingDeployment(escapeTargets, func(*appsv1.Deployment) {})},
+		{Name: "change the Deployment of a WebApp", try: changingDeployment(`{"annotations":{"escaped":"x"}}`)},
 		{Name: "delete the Deployment of a WebApp", try: deletingDeployment(metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})},
 		{Name: "create the Service of a WebApp", try: creatingService(func(*corev1.Service) {})},
 		{Name: "create the PodDisruptionBudget of a WebApp", try: creatingBudget(func(*policyv1.PodDisruptionBudget) {})},

@@ -10,14 +10,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func podEscapes() []Escape {
-	patching := func(namespace, pod, body string) func(context.Context, *prisoner) error {
-		return func(ctx context.Context, p *prisoner) error {
-			kind, data, options := strategic(body)
-			_, err := p.CoreV1().Pods(namespace).Patch(ctx, pod, kind, data, options)
-			return err
-		}
+// release is a patch by which a pod is released.
+const release = `{"metadata":{"annotations":{"plimsoll.dev/released":"x"},"labels":{"pod-template-hash":"released-abc"}},"spec":{"activeDeadlineSeconds":100000}}`
+
+// patching changes a pod.
+func patching(namespace, pod, body string) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		kind, data, options := strategic(body)
+		_, err := p.CoreV1().Pods(namespace).Patch(ctx, pod, kind, data, options)
+		return err
 	}
+}
+
+func podEscapes() []Escape {
 	creating := func(namespace string, change func(*corev1.Pod)) func(context.Context, *prisoner) error {
 		return func(ctx context.Context, p *prisoner) error {
 			pod := pausePod(namespace, "escaped")
@@ -50,8 +55,9 @@ func podEscapes() []Escape {
 			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"}},"spec":{"activeDeadlineSeconds":100000}}`)},
 		{Name: "release a pod and end it at once", try: patching(escapeTargets, foreignPod,
 			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"},"labels":{"pod-template-hash":"released-abc"}},"spec":{"activeDeadlineSeconds":1}}`)},
-		{Name: "release a pod of kube-system", try: patching(metav1.NamespaceSystem, systemPod,
+		{Name: "release a pod without a deadline", try: patching(escapeTargets, foreignPod,
 			`{"metadata":{"annotations":{"plimsoll.dev/released":"x"},"labels":{"pod-template-hash":"released-abc"}}}`)},
+		{Name: "release a pod of kube-system", try: patching(metav1.NamespaceSystem, systemPod, release)},
 		{Name: "create a privileged pod in its own namespace", try: creating(Namespace, func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
 		})},

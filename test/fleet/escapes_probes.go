@@ -16,15 +16,14 @@ func probeEscapes() []Escape {
 		return creatingProbe(func(pod *corev1.Pod) { change(&pod.Spec.Containers[0]) })
 	}
 	return []Escape{
-		{Name: "create a probe with a token of the hub's account in a volume", try: creatingProbe(func(pod *corev1.Pod) {
-			pod.Spec.ServiceAccountName = account
+		{Name: "create a probe that runs as another account", try: creatingProbe(func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = account })},
+		{Name: "create a probe with a token in a volume", try: creatingProbe(func(pod *corev1.Pod) {
+			pod.Spec.ServiceAccountName = "default" // without which no API server takes it
 			pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
 			}}}}
 		})},
-		{Name: "create a probe with the token that pods usually have", try: creatingProbe(func(pod *corev1.Pod) {
-			pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = account, nil
-		})},
+		{Name: "create a probe with the token that pods usually have", try: creatingProbe(func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = nil })},
 		{Name: "create a probe with a Secret in its environment", try: container(func(c *corev1.Container) {
 			from := corev1.LocalObjectReference{Name: "escaped"}
 			c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: from}}}

@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
@@ -55,11 +56,10 @@ func webhookEscapes() []Escape {
 			_, err = all.Patch(ctx, found.Name, kind, data, options)
 			return err
 		}},
-		{Name: "have WebApps converted elsewhere", try: func(ctx context.Context, p *prisoner) error {
-			kind, data, _ := patch(`{"spec":{"conversion":{"webhook":{"clientConfig":{"url":"` + elsewhere + `"}}}}}`)
-			const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.Name
-			return p.Discovery().RESTClient().Patch(kind).AbsPath(definition).Param("dryRun", metav1.DryRunAll).Body(data).Do(ctx).Error()
-		}},
+		{Name: "have WebApps converted elsewhere", try: changingDefinition(types.MergePatchType,
+			`{"spec":{"conversion":{"webhook":{"clientConfig":{"url":"`+elsewhere+`"}}}}}`)},
+		{Name: "stop serving the version by which parts of WebApps name their owners", try: changingDefinition(types.JSONPatchType,
+			`[{"op":"test","path":"/spec/versions/0/name","value":"v1"},{"op":"replace","path":"/spec/versions/0/served","value":false}]`)},
 		{Name: "forget the URL, to set another one later", try: func(ctx context.Context, p *prisoner) error {
 			kind, data, options := patch(`{"webhooks":[]}`)
 			_, err := p.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, webhook.ConfigurationName, kind, data, options)
@@ -73,6 +73,14 @@ func webhookEscapes() []Escape {
 		{Name: "delete another's webhook configuration", try: func(ctx context.Context, p *prisoner) error {
 			return p.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, "others", metav1.DeleteOptions{DryRun: dry})
 		}},
+	}
+}
+
+// changingDefinition changes the definition of WebApps.
+func changingDefinition(kind types.PatchType, body string) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.Name
+		return p.Discovery().RESTClient().Patch(kind).AbsPath(definition).Param("dryRun", metav1.DryRunAll).Body([]byte(body)).Do(ctx).Error()
 	}
 }
 

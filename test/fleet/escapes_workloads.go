@@ -41,6 +41,11 @@ func workloadEscapes() []Escape {
 		{Name: "keep a WebApp's Deployment by a second owner", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
 			d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: foreignAccount, UID: "of-nobody"})
 		})},
+		{Name: "keep a WebApp's Deployment by an owner of a version that is not served", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
+			d.OwnerReferences[0].APIVersion = notServed
+		})},
+		{Name: "keep a WebApp's Deployment that is there by an owner of a version that is not served", try: changingDeployment(
+			`{"ownerReferences":[{"apiVersion":"` + notServed + `","kind":"WebApp","name":"` + abandoned + `","uid":"of-nobody","controller":true}]}`)},
 		{Name: "keep a WebApp's Deployment by a finalizer", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/stay"} })},
 		{Name: "keep the pods of a WebApp's Deployment by a finalizer", try: creatingDeployment(escapeTargets, func(d *appsv1.Deployment) {
 			d.Spec.Template.Finalizers = []string{"example.com/stay"}
@@ -157,6 +162,9 @@ func baselineEscapes() []Escape {
 // workloadName is the name of the WebApp whose parts are tried.
 const workloadName = "escaped"
 
+// notServed is a version of which there are no WebApps.
+const notServed = "apps.plimsoll.dev/v999"
+
 // creatingService creates the Service of a WebApp, with a change.
 func creatingService(change func(*corev1.Service)) func(context.Context, *prisoner) error {
 	return func(ctx context.Context, p *prisoner) error {
@@ -208,16 +216,30 @@ func deletingDeployment(options metav1.DeleteOptions) func(context.Context, *pri
 	}
 }
 
+// changingDeployment changes the metadata of the Deployment of a WebApp that is there.
+func changingDeployment(metadata string) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		kind, data, options := patch(`{"metadata":` + metadata + `}`)
+		_, err := p.AppsV1().Deployments(escapeTargets).Patch(ctx, abandoned, kind, data, options)
+		return err
+	}
+}
+
+// partDeployment is the Deployment of a WebApp of that name.
+func partDeployment(name string) *appsv1.Deployment {
+	labels := map[string]string{v1.LabelWebApp: name}
+	pod := pausePod("", "").Spec
+	pod.ServiceAccountName = name
+	return &appsv1.Deployment{ObjectMeta: ofWebApp(name), Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
+	}}
+}
+
 // creatingDeployment creates the Deployment of a WebApp, with a change.
 func creatingDeployment(namespace string, change func(*appsv1.Deployment)) func(context.Context, *prisoner) error {
 	return func(ctx context.Context, p *prisoner) error {
-		labels := map[string]string{v1.LabelWebApp: workloadName}
-		pod := pausePod("", "").Spec
-		pod.ServiceAccountName = workloadName
-		d := &appsv1.Deployment{ObjectMeta: ofWebApp(workloadName), Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
-		}}
+		d := partDeployment(workloadName)
 		change(d)
 		_, err := p.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{DryRun: dry})
 		return err
