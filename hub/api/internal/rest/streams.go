@@ -66,14 +66,16 @@ type patientWriter struct {
 	control  *http.ResponseController
 	patience time.Duration
 	end      context.CancelCauseFunc   // of the call
-	begun    atomic.Pointer[time.Time] // when it began to write what is not written; nil: everything is
+	begun    atomic.Pointer[time.Time] // when it began to write what the deadline is for; nil: there is no deadline
 }
 
 // Write implements [http.ResponseWriter].
 func (w *patientWriter) Write(text []byte) (int, error) {
 	w.begin()
 	n, err := w.ResponseWriter.Write(text)
-	w.written(err)
+	if err != nil {
+		w.end(w.why())
+	}
 	return n, err
 }
 
@@ -81,11 +83,13 @@ func (w *patientWriter) Write(text []byte) (int, error) {
 // happens.
 func (w *patientWriter) FlushError() error {
 	w.begin()
-	err := w.control.Flush()
-	if w.written(err); err == nil {
-		_ = w.control.SetWriteDeadline(time.Time{})
+	if err := w.control.Flush(); err != nil {
+		w.end(w.why())
+		return err
 	}
-	return err
+	_ = w.control.SetWriteDeadline(time.Time{})
+	w.begun.Store(nil)
+	return nil
 }
 
 // begin sets the deadline of what is written next; where that is not known, the server's own holds.
@@ -93,15 +97,6 @@ func (w *patientWriter) begin() {
 	now := time.Now()
 	w.begun.Store(&now)
 	_ = w.control.SetWriteDeadline(now.Add(w.patience))
-}
-
-// written notes that all is written, or ends the call.
-func (w *patientWriter) written(err error) {
-	if err != nil {
-		w.end(w.why())
-		return
-	}
-	w.begun.Store(nil)
 }
 
 // why is why a call ended. Over HTTP/2 the server itself says only that it did, and may say it before the write returns.

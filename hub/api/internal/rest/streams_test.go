@@ -1,47 +1,63 @@
 package rest
 
 import (
-	"io"
+	"context"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// deadlines is a connection that counts how often the deadline for reading it is lifted.
+// deadlines is a response whose call ends when its write deadline is over, as that of HTTP/2 does.
 type deadlines struct {
 	*httptest.ResponseRecorder
-	lifted int
+	end  context.CancelFunc
+	over *time.Timer
 }
 
-func (d *deadlines) SetReadDeadline(at time.Time) error {
-	if at.IsZero() {
-		d.lifted++
+// SetWriteDeadline is for [http.ResponseController].
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	if d.over != nil {
+		d.over.Stop()
+	}
+	if !at.IsZero() {
+		d.over = time.AfterFunc(time.Until(at), d.end)
 	}
 	return nil
 }
 
-func (*deadlines) SetWriteDeadline(time.Time) error { return nil }
-
-// Whoever sends a watch a body, byte by byte, must not keep the connection for ever: nobody has looked at a token yet.
-func TestOnlyAWatchWithoutABodyMayBeReadForEver(t *testing.T) {
-	const watch = "/v1/objects:watch"
-	for name, c := range map[string]struct {
-		method, path string
-		body         io.Reader
-		want         int
-	}{
-		"a watch":                               {http.MethodGet, watch, nil, 1},
-		"a watch with a body":                   {http.MethodGet, watch, strings.NewReader("{}"), 0},
-		"a watch with a body of unknown length": {http.MethodGet, watch, io.MultiReader(strings.NewReader("{}")), 0},
-		"a method that no watch has":            {http.MethodPost, watch, nil, 0},
-		"no watch":                              {http.MethodGet, "/v1/objects", nil, 0},
+// A message is written and then flushed. The deadline is over wherever the call is at that moment.
+func TestACallThatItsDeadlineEndsSaysThatItsReaderTookNothing(t *testing.T) {
+	const patience = time.Second
+	for name, c := range map[string]struct{ flushed bool }{
+		"between the write and the flush":         {false},
+		"it has no deadline, the reader has gone": {true},
 	} {
-		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-		openEnded(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, c.body), time.Minute)
-		if w.lifted != c.want {
-			t.Errorf("%s: the deadline is lifted %d times, want %d", name, w.lifted, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				w, r := openEnded(&deadlines{ResponseRecorder: httptest.NewRecorder(), end: end},
+					httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/objects:watch", nil), patience)
+				if _, err := w.Write([]byte("{}")); err != nil {
+					t.Fatal(err)
+				}
+				if c.flushed {
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						t.Fatal(err)
+					}
+					time.AfterFunc(2*patience, end)
+				}
+				<-r.Context().Done()
+				cause := context.Cause(r.Context())
+				if aborted := status.Code(cause) == codes.Aborted; aborted == c.flushed {
+					t.Errorf("it ends with %v", cause)
+				}
+			})
+		})
 	}
 }
