@@ -130,6 +130,21 @@ func TestNothingGoesBeforeItsReplacementServes(t *testing.T) {
 	want(t, "when they serve", movesOf(&r), "b spot +2", "a spot -2")
 }
 
+// What starts where it is not to be may never be ready: it holds up nothing, and goes when enough serve without it.
+func TestReplicasThatNeverGetReadyHoldUpNoStartsElsewhere(t *testing.T) {
+	f := fleetOf("a", "b")
+	p := Placement{Name: "n/w", Policy: Policy{Replicas: 4, MinOnDemand: 2, SpotPercentage: 100, Tiers: []Tier{tierOf("b")}}}
+	p.Running = []Running{{Member: "a", Spot: Count{Starting: 2}, OnDemand: Count{Starting: 2}}}
+	for i := range f.Members {
+		f.Members[i].Spot.Assured = true
+	}
+	r := Plan(f, &p, epoch)
+	want(t, "while they start", movesOf(&r), "b spot +2", "b on-demand +2")
+	p.Running = append(p.Running, ready("b", 2, 2))
+	r = Plan(f, &p, epoch)
+	want(t, "when others serve", movesOf(&r), "a spot -2", "a on-demand -2")
+}
+
 func TestOnDemandThatStandsInGoesWhenSpotServes(t *testing.T) {
 	f := fleetOf("a")
 	p := Placement{Name: "n/w", Policy: Policy{Replicas: 2, SpotPercentage: 100, Tiers: []Tier{tierOf("a")}}}

@@ -8,7 +8,7 @@ func (s *stepper) start() {
 	onDemand := 0
 	for i := range s.places {
 		if f := s.places[i].frozen; f == moves || f == grace {
-			onDemand += s.places[i].have[OnDemand].have()
+			onDemand += s.stocks[i][OnDemand].kept.have() + s.stocks[i][OnDemand].beyond.Ready
 		}
 	}
 	floor := max(min(s.policy.MinOnDemand, s.policy.Replicas)-onDemand, 0)

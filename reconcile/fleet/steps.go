@@ -9,7 +9,7 @@ type stock struct {
 
 // totals of a plan, over all members.
 type totals struct {
-	present int // replicas that are there or were asked for, beyond the plan or not
+	present int // replicas that are there or were asked for; beyond the plan only those that serve
 	planned int
 	ready   int // of those that stay
 	sure    int // of those that stay: ready, or sure to be
@@ -52,7 +52,7 @@ func (s *stepper) count() {
 				continue
 			}
 			s.sum.planned += target
-			s.sum.present += st.kept.have() + st.beyond.Ready + st.beyond.Starting
+			s.sum.present += st.kept.have() + st.beyond.Ready
 			s.sum.ready += st.kept.Ready
 			s.sum.sure += st.kept.Ready + st.kept.Starting
 			s.sum.waiting += st.kept.Waiting
