@@ -116,7 +116,7 @@ func (it *item) prepare(now time.Time) {
 			it.since[s.member.Name] = since
 		}
 		p.Members[s.member.Name] = s.supply(&it.asked, podStart, since)
-		p.Running = append(p.Running, s.running(!since.IsZero()))
+		p.Running = append(p.Running, s.running(!since.IsZero(), asked.Replicas))
 	}
 	if it.deleting() && it.object.Spec.OnDelete == v1alpha1.Gather {
 		asked = gathered(asked, it.gatherInto(p.Running))

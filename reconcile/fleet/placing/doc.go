@@ -6,6 +6,7 @@
 //   - target.go: which workload a FleetPlacement is about;
 //   - policy.go: what it asks for, in the words of package fleet;
 //   - observed.go: what a member runs of it, as far as its cache, the last decision and the last sight show;
+//   - orders.go: what was set for a member of late, which bounds what is believed of it;
 //   - refusal.go: what happens to a member to which writes fail;
 //   - decide.go: all of it together: the plan, and from it what each member is to have;
 //   - status.go, conditions.go: what is said of it.

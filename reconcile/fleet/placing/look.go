@@ -35,7 +35,8 @@ type memberMemory struct {
 	replicas  int       // of its spec, when it was seen last
 	lost      time.Time // when fewer were ready on spot than before
 	set       policy.FleetSplit
-	setAt     time.Time          // when set was decided
+	setAt     time.Time // when set was decided
+	orders    orders
 	order     *policy.FleetSplit // what is to be written there now; nil: nothing
 }
 
@@ -170,6 +171,13 @@ func (m *memberMemory) update(s *sight, grace time.Duration, now time.Time) {
 	if !m.known && s.last != nil {
 		m.spot = historyOf(s.last.SpotHeld)
 	}
+	switch {
+	case s.set == nil || m.orders.kept != nil:
+	case m.known: // it has just been adopted, with what it ran
+		m.orders.most(int(s.last.Spot.Running)+int(s.last.OnDemand.Running), s.known, now)
+	default: // what another process has set may be anything
+		m.orders.most(fleet.Unbounded, s.known, now)
+	}
 	m.known = true
 	switch {
 	case s.known:
@@ -194,6 +202,9 @@ func (m *memberMemory) update(s *sight, grace time.Duration, now time.Time) {
 	s.held = heldOf(&m.spot)
 	if s.last != nil {
 		s.held = steady(s.last.SpotHeld, s.held)
+	}
+	if s.set != nil {
+		s.ordered = m.orders.most(s.set.Replicas, s.known, now)
 	}
 	s.failed, s.refused = m.refusal.why, m.refusal.out(grace, now)
 }

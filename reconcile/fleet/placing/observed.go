@@ -20,6 +20,8 @@ type sight struct {
 	// last is what the status says of the member, nil if nothing; set is what was decided for it, nil if nothing was.
 	last *v1alpha1.MemberStatus
 	set  *policy.FleetSplit
+	// ordered is the most that was set there until lately; see orders.
+	ordered int
 	// lostSight is since when a member that was seen before shows nothing; zero: it does, or never did.
 	lostSight time.Time
 	// acts says that this replica acts on the member.
@@ -131,41 +133,69 @@ func (s *sight) outOfReach(grace time.Duration, now time.Time) time.Time {
 	return since
 }
 
-// running is what the member runs, as the plan is to see it.
-func (s *sight) running(gone bool) fleet.Running {
+// running is what the member runs, as the plan is to see it. No more is believed of a member than the hub has ordered: what one runs
+// beyond that, or says it does, replaces nothing that others run or are to run.
+func (s *sight) running(gone bool, replicas int) fleet.Running {
 	r := fleet.Running{Member: s.member.Name, Out: s.out()}
 	switch {
 	case gone:
 		if s.last != nil {
-			r.Spot, r.OnDemand = remembered(&s.last.Spot), remembered(&s.last.OnDemand)
+			r.Spot, r.OnDemand = remembered(s.last, s.set)
 		}
 	case s.known:
-		r.Spot, r.OnDemand = counts(&s.view, s.set, !s.dry.since.IsZero())
+		r.Spot, r.OnDemand = counts(&s.view, s.set, s.limit(replicas), !s.dry.since.IsZero())
 		r.Ordinals = ordinals(&s.view, present(r.Spot)+present(r.OnDemand), !s.dry.since.IsZero())
 	}
 	return r
 }
 
-func remembered(c *v1alpha1.Counts) fleet.Count {
+// limit is how many replicas are believed of a member: those that are set, or were until lately and may still be kept. Where nothing
+// was set yet they are adopted, up to as many as the fleet is to have.
+func (s *sight) limit(replicas int) int {
+	n := min(max(s.view.Replicas, 0), max(replicas, 0))
+	if s.set != nil {
+		n = max(s.set.Replicas, min(s.view.Replicas, s.ordered))
+	}
+	if s.view.Ordinals != nil { // each is one in the memory of the hub
+		n = min(n, policy.MaxSlot)
+	}
+	return n
+}
+
+// remembered is what counts of a member that is out of reach. Where it was not told how many to have, it is as many as were planned. What
+// was not planned on on-demand counts as spot: the floor of the others does not follow from what it said of its nodes.
+func remembered(last *v1alpha1.MemberStatus, set *policy.FleetSplit) (onSpot, onDemand fleet.Count) {
+	onSpot, onDemand = countSaid(&last.Spot), countSaid(&last.OnDemand)
+	floor := int(last.OnDemand.Wanted)
+	for _, stage := range [][2]*int{{&onDemand.Starting, &onSpot.Starting}, {&onDemand.Ready, &onSpot.Ready}} {
+		n := min(max(present(onDemand)-floor, 0), *stage[0])
+		*stage[0], *stage[1] = *stage[0]-n, *stage[1]+n
+	}
+	limit := int(last.Spot.Wanted) + floor
+	if set != nil {
+		limit = set.Replicas
+	}
+	shed(&onSpot, &onDemand, floor, limit)
+	return onSpot, onDemand
+}
+
+func countSaid(c *v1alpha1.Counts) fleet.Count {
 	return fleet.Count{Ready: int(c.Ready), Starting: int(max(c.Running-c.Ready, 0))}
 }
 
-// counts are the replicas of both types: the pods that are there, those that were asked for and are not there yet, and without
-// those that are about to go because the workload has shrunk.
-func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDemand fleet.Count) {
+// counts are the replicas of both types, up to the limit: the pods that are there, those that were asked for and are not there yet, and
+// without those that are about to go because the workload has shrunk, or is to.
+func counts(v *spot.FleetView, set *policy.FleetSplit, limit int, dry bool) (onSpot, onDemand fleet.Count) {
 	onSpot, onDemand = countOf(v.Spot), countOf(v.OnDemand)
 	if dry {
 		onSpot.Waiting, onSpot.Starting = onSpot.Waiting+onSpot.Starting, 0
 	}
-	wanted, floor := v.Replicas, 0
+	floor := 0
 	if set != nil {
-		wanted, floor = max(wanted, set.Replicas), set.OnDemand
+		floor = set.OnDemand
 	}
-	if set == nil || set.Replicas <= v.Replicas {
-		leaveOrdinals(v, &onSpot, &onDemand)
-	}
-	have := func() int { return present(onSpot) + present(onDemand) }
-	if missing := wanted - have(); missing > 0 {
+	leaveOrdinals(v, limit, &onSpot, &onDemand)
+	if missing := limit - present(onSpot) - present(onDemand); missing > 0 {
 		onDemands := min(max(floor-present(onDemand), 0), missing)
 		onDemand.Starting += onDemands
 		if dry {
@@ -174,12 +204,19 @@ func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDema
 			onSpot.Starting += missing - onDemands
 		}
 	}
-	if surplus := have() - v.Replicas; surplus > 0 && (set == nil || set.Replicas <= v.Replicas) {
-		fromOnDemand := min(max(present(onDemand)-floor, 0), surplus)
-		leave(&onDemand, fromOnDemand)
-		leave(&onSpot, surplus-fromOnDemand)
-	}
+	shed(&onSpot, &onDemand, floor, limit)
 	return onSpot, onDemand
+}
+
+// shed counts as leaving what is beyond a limit: first what is on-demand and not of the floor.
+func shed(onSpot, onDemand *fleet.Count, floor, limit int) {
+	surplus := present(*onSpot) + present(*onDemand) - limit
+	if surplus <= 0 {
+		return
+	}
+	fromOnDemand := min(max(present(*onDemand)-min(floor, limit), 0), surplus)
+	leave(onDemand, fromOnDemand)
+	leave(onSpot, surplus-fromOnDemand)
 }
 
 // stages of replicas, as the plan names them.
@@ -222,10 +259,10 @@ func leave(c *fleet.Count, n int) {
 	}
 }
 
-// leaveOrdinals counts replicas of a StatefulSet as leaving that are beyond its number.
-func leaveOrdinals(v *spot.FleetView, onSpot, onDemand *fleet.Count) {
+// leaveOrdinals counts replicas of a StatefulSet as leaving that are beyond a limit.
+func leaveOrdinals(v *spot.FleetView, limit int, onSpot, onDemand *fleet.Count) {
 	for _, o := range v.Ordinals {
-		if o.Number < v.Replicas {
+		if o.Number < limit {
 			return
 		}
 		c := onSpot

@@ -30,10 +30,14 @@ func TestReplicasThatAreOnTheirWayAreCounted(t *testing.T) {
 			spot.FleetView{Replicas: 2, Spot: spot.FleetCount{Ready: 2, Starting: 1}}, &policy.FleetSplit{Replicas: 2}, false,
 			fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{},
 		},
-		"missing where spot is dry": {spot.FleetView{Replicas: 4, Spot: ready(2)}, &policy.FleetSplit{Replicas: 4}, true, fleet.Count{Ready: 2, Waiting: 2}, fleet.Count{}},
+		"to shrink, and known to be late": {spot.FleetView{Replicas: 7, Spot: ready(5), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 4, Leaving: 1}, fleet.Count{Ready: 1, Leaving: 1}},
+		"scaled up by hand":               {spot.FleetView{Replicas: 20, Spot: spot.FleetCount{Ready: 4, Starting: 9}, OnDemand: spot.FleetCount{Ready: 2, Starting: 1}}, &policy.FleetSplit{Replicas: 6, OnDemand: 2}, false, fleet.Count{Ready: 4, Leaving: 9}, fleet.Count{Ready: 2, Leaving: 1}},
+		"adopted with more than all":      {spot.FleetView{Replicas: 20, Spot: ready(20)}, nil, false, fleet.Count{Ready: 9, Leaving: 11}, fleet.Count{}},
+		"missing where spot is dry":       {spot.FleetView{Replicas: 4, Spot: ready(2)}, &policy.FleetSplit{Replicas: 4}, true, fleet.Count{Ready: 2, Waiting: 2}, fleet.Count{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onSpot, onDemand := counts(&test.view, test.set, test.dry)
+			s := sight{view: test.view, set: test.set, ordered: 5}
+			onSpot, onDemand := counts(&test.view, test.set, s.limit(9), test.dry)
 			if diff := cmp.Diff([2]fleet.Count{test.onSpot, test.onDemand}, [2]fleet.Count{onSpot, onDemand}); diff != "" {
 				t.Error(diff)
 			}
@@ -54,7 +58,7 @@ func TestOrdinalsAreCountedAsTheyGo(t *testing.T) {
 	want := fleet.Running{Member: "a", Spot: fleet.Count{Ready: 2, Leaving: 1}, OnDemand: fleet.Count{Starting: 1, Leaving: 2}, Ordinals: []fleet.Ordinal{
 		{Capacity: fleet.Spot, Stage: fleet.Ready}, {}, {Capacity: fleet.Spot, Stage: fleet.Ready},
 	}}
-	if diff := cmp.Diff(want, s.running(false)); diff != "" {
+	if diff := cmp.Diff(want, s.running(false, 3)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,6 +1,7 @@
 package placing
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 		s = *before.DeepCopy()
 		s.ObservedGeneration = it.object.Generation
 	case it.stop == nil:
-		s.Insurance, s.Unplaced = int32(it.result.Insurance), int32(it.result.Unplaced)
+		s.Insurance, s.Unplaced = narrow(it.result.Insurance), narrow(it.result.Unplaced)
 		s.Members = it.members(now)
 		for i := range s.Members {
 			m := &s.Members[i]
@@ -35,7 +36,7 @@ func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 				add(&s.OnDemand, &m.OnDemand)
 			}
 		}
-		s.Replicas, s.ReadyReplicas = s.Spot.Running+s.OnDemand.Running, s.Spot.Ready+s.OnDemand.Ready
+		s.Replicas, s.ReadyReplicas = sum(s.Spot.Running, s.OnDemand.Running), sum(s.Spot.Ready, s.OnDemand.Ready)
 		s.Selector = it.selector()
 		it.made = moves(before.Members, s.Members, now)
 		s.LastMoves = append(slices.Clone(it.made), before.LastMoves...)
@@ -46,8 +47,13 @@ func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 }
 
 func add(to, c *v1alpha1.Counts) {
-	to.Wanted, to.Set, to.Running, to.Ready = to.Wanted+c.Wanted, to.Set+c.Set, to.Running+c.Running, to.Ready+c.Ready
+	to.Wanted, to.Set, to.Running, to.Ready = sum(to.Wanted, c.Wanted), sum(to.Set, c.Set), sum(to.Running, c.Running), sum(to.Ready, c.Ready)
 }
+
+// narrow is a number as the status has it: one that is too large for it is the largest there is.
+func narrow(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
+
+func sum(a, b int32) int32 { return narrow(int(a) + int(b)) }
 
 // selector of the pods: that of the first member that shows it. An earlier one stays while none does.
 func (it *item) selector() string {
@@ -79,7 +85,7 @@ func (it *item) members(now time.Time) []v1alpha1.MemberStatus {
 		m := v1alpha1.MemberStatus{Name: w.Member, Tier: tiers[w.Member], Reason: w.Reason, SpotHeld: s.held}
 		m.Spot, m.OnDemand = countsOf(&r.Spot, w.Spot), countsOf(&r.OnDemand, w.OnDemand)
 		if set, ours := it.sets[w.Member]; ours {
-			m.OnDemand.Set, m.Spot.Set = int32(set.OnDemand), int32(set.Replicas-set.OnDemand)
+			m.OnDemand.Set, m.Spot.Set = narrow(set.OnDemand), narrow(set.Replicas-set.OnDemand)
 		}
 		m.State = it.memberState(s, &m, now)
 		all = append(all, m)
@@ -88,7 +94,7 @@ func (it *item) members(now time.Time) []v1alpha1.MemberStatus {
 }
 
 func countsOf(c *fleet.Count, wanted int) v1alpha1.Counts {
-	return v1alpha1.Counts{Wanted: int32(wanted), Running: int32(present(*c)), Ready: int32(c.Ready)}
+	return v1alpha1.Counts{Wanted: narrow(wanted), Running: narrow(present(*c)), Ready: narrow(c.Ready)}
 }
 
 func (it *item) memberState(s *sight, m *v1alpha1.MemberStatus, now time.Time) v1alpha1.MemberState {
@@ -104,7 +110,7 @@ func (it *item) memberState(s *sight, m *v1alpha1.MemberStatus, now time.Time) v
 		return v1alpha1.MemberUnreachable
 	case gone:
 		return v1alpha1.MemberLost
-	case atRest(&m.Spot) && atRest(&m.OnDemand) && s.view.Replicas == int(m.Spot.Set+m.OnDemand.Set):
+	case atRest(&m.Spot) && atRest(&m.OnDemand) && s.view.Replicas == int(m.Spot.Set)+int(m.OnDemand.Set):
 		return v1alpha1.MemberPlaced
 	}
 	return v1alpha1.MemberMoving
@@ -143,8 +149,8 @@ func moves(before, now []v1alpha1.MemberStatus, at time.Time) (all []v1alpha1.Mo
 
 // setOf is what a status says that was decided for a member; nil: nothing was.
 func setOf(m *v1alpha1.MemberStatus) *policy.FleetSplit {
-	if m == nil || (m.State == v1alpha1.MemberOut && m.Spot.Set+m.OnDemand.Set == 0) {
+	if m == nil || (m.State == v1alpha1.MemberOut && m.Spot.Set == 0 && m.OnDemand.Set == 0) {
 		return nil
 	}
-	return &policy.FleetSplit{Replicas: int(m.Spot.Set + m.OnDemand.Set), OnDemand: int(m.OnDemand.Set)}
+	return &policy.FleetSplit{Replicas: int(m.Spot.Set) + int(m.OnDemand.Set), OnDemand: int(m.OnDemand.Set)}
 }
