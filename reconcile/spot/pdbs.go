@@ -9,7 +9,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,11 +86,29 @@ func selects(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 			return false
 		}
 	}
-	if len(selector.MatchExpressions) == 0 {
-		return true
+	for i := range selector.MatchExpressions {
+		if !meets(&selector.MatchExpressions[i], podLabels) {
+			return false
+		}
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && parsed.Matches(labels.Set(podLabels))
+	return true
+}
+
+// meets reports whether labels meet a requirement. It reads each value once: Kubernetes' own selectors check all of them first, for each
+// workload and plan, and a tenant's budgets may have millions.
+func meets(r *metav1.LabelSelectorRequirement, podLabels map[string]string) bool {
+	value, has := podLabels[r.Key]
+	switch r.Operator {
+	case metav1.LabelSelectorOpIn:
+		return has && slices.Contains(r.Values, value)
+	case metav1.LabelSelectorOpNotIn:
+		return !has || !slices.Contains(r.Values, value)
+	case metav1.LabelSelectorOpExists:
+		return has
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !has
+	}
+	return false
 }
 
 // namesHash reports whether a selector looks at the label that a release changes.

@@ -6,6 +6,7 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
@@ -31,6 +32,18 @@ func TestABudgetSelectsPodsAsTheAPIServerDoes(t *testing.T) {
 	} {
 		if got := selects(test.selector, pod); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+	for _, operator := range []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist, "Other"} {
+		for _, r := range []metav1.LabelSelectorRequirement{in("tier", "front", "back"), in("tier", "back"), in("zone", "a"), in("zone", ""), in("tier")} {
+			if r.Operator = operator; operator == metav1.LabelSelectorOpExists || operator == metav1.LabelSelectorOpDoesNotExist {
+				r.Values = nil
+			}
+			selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{r}}
+			parsed, err := metav1.LabelSelectorAsSelector(selector)
+			if err == nil && selects(selector, pod) != parsed.Matches(labels.Set(pod)) {
+				t.Errorf("%+v: got %v", r, selects(selector, pod))
+			}
 		}
 	}
 }

@@ -26,10 +26,12 @@ var internedShapes, internedLabels = interned{texts: map[string]string{}}, inter
 type interned struct {
 	mu    sync.Mutex
 	texts map[string]string
+	bytes int // of the texts
 }
 
-// maxInterned bounds what texts that change all the time can take: shapes, as some autoscalers make them, and names of nodes.
-const maxInterned = 1 << 14
+// maxInterned texts of maxInternedBytes together bound what texts that change all the time can take: shapes, as some autoscalers make them,
+// and names of nodes. No budget of a cache counts them, and who changes a template again and again must not fill the memory with them.
+const maxInterned, maxInternedBytes = 1 << 14, 8 << 20
 
 func (in *interned) text(s string) string {
 	in.mu.Lock()
@@ -55,17 +57,25 @@ func (in *interned) textLocked(s string) string {
 	if known, ok := in.texts[s]; ok {
 		return known
 	}
-	if len(in.texts) >= maxInterned {
+	if len(s) > capacity.MaxText {
+		return s
+	}
+	if in.bytes += len(s); len(in.texts) >= maxInterned || in.bytes > maxInternedBytes {
 		clear(in.texts)
+		in.bytes = len(s)
 	}
 	in.texts[s] = s
 	return s
 }
 
-// keepShape notes the shape of a pod, or of a template, on the object that is cached. known is its text, if it was read already.
+// keepShape notes the shape of a pod, or of a template, on the object that is cached; one that is too long to be read is not known. known is
+// its text, if it was read already.
 func keepShape(into client.Object, known string, spec *corev1.PodSpec, name string, capacityType capacity.Labels) {
 	if known == "" {
 		known = internedShapes.text(capacity.RequirementsOf(spec, into.GetNamespace(), name, capacityType).String())
+	}
+	if len(known) > capacity.MaxText {
+		return
 	}
 	annotations := into.GetAnnotations()
 	if annotations == nil {

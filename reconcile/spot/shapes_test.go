@@ -1,9 +1,12 @@
 package spot
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,5 +79,33 @@ func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, capacityType, diff)
 			}
 		}
+	}
+}
+
+// No budget counts these texts, and they stay when the objects have gone.
+func TestLargeShapesWithoutEndTakeLittle(t *testing.T) {
+	in := interned{texts: map[string]string{}}
+	for n := range 1000 {
+		in.text(fmt.Sprint(n) + strings.Repeat("a", capacity.MaxText-10))
+		in.text(fmt.Sprint(n) + strings.Repeat("a", capacity.MaxText))
+	}
+	bytes := 0
+	for text := range in.texts {
+		bytes += len(text)
+	}
+	if bytes == 0 || bytes > maxInternedBytes || bytes != in.bytes {
+		t.Errorf("%d bytes are held, and %d are counted", bytes, in.bytes)
+	}
+}
+
+func TestAShapeThatIsTooLongToBeReadIsNotKept(t *testing.T) {
+	var cached appsv1.ReplicaSet
+	var template corev1.PodTemplateSpec
+	for n := range 2000 {
+		template.Spec.Tolerations = append(template.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("example.com/", n, strings.Repeat("a", 40))})
+	}
+	keepTemplate(&cached, &template, &cached.Spec.Template, capacity.Labels{})
+	if shape, known := shapeOf(&cached); known || len(cached.Annotations) != 0 {
+		t.Errorf("%d annotations are kept, of %d tolerations", len(cached.Annotations), len(shape.Tolerations))
 	}
 }

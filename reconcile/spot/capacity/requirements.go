@@ -2,7 +2,7 @@ package capacity
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -83,11 +83,14 @@ func (s Requirements) String() string {
 	return string(text)
 }
 
+// MaxText is how long the text of requirements may be, in bytes.
+const MaxText = 64 << 10
+
 // ParseRequirements reads what [Requirements.String] wrote.
 func ParseRequirements(text string) (Requirements, error) {
 	var s Requirements
-	if len(text) > 1<<16 {
-		return s, errors.New("scheduling requirements: want at most 65536 bytes")
+	if len(text) > MaxText {
+		return s, fmt.Errorf("scheduling requirements: want at most %d bytes", MaxText)
 	}
 	err := json.Unmarshal([]byte(text), &s)
 	return s, err

@@ -62,12 +62,14 @@ func (r *reader) requests() {
 		c := &r.spec.InitContainers[i]
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			addRequests(sidecars, c.Resources.Requests)
-			maxRequests(starting, sidecars)
 			continue
 		}
-		need := sidecars.DeepCopy()
-		addRequests(need, c.Resources.Requests)
-		maxRequests(starting, need)
+		// What it does not ask for itself it needs for the sidecars alone, which are counted below: so no more is compared than it asks for.
+		for name, quantity := range c.Resources.Requests {
+			need := sidecars[name]
+			need.Add(quantity)
+			maxRequest(starting, name, need)
+		}
 	}
 	addRequests(total, sidecars)
 	for i := range r.spec.Containers {
@@ -112,9 +114,13 @@ func addRequests(to, more corev1.ResourceList) {
 
 func maxRequests(to, other corev1.ResourceList) {
 	for name, quantity := range other {
-		if has, ok := to[name]; !ok || quantity.Cmp(has) > 0 {
-			to[name] = quantity
-		}
+		maxRequest(to, name, quantity)
+	}
+}
+
+func maxRequest(to corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {
+	if has, ok := to[name]; !ok || quantity.Cmp(has) > 0 {
+		to[name] = quantity
 	}
 }
 

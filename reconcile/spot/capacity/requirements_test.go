@@ -1,6 +1,8 @@
 package capacity_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -228,5 +230,31 @@ func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
 	}
 	if template := capacity.RequirementsOf(all, "shop", "", labels); !template.AtLeast(plain) {
 		t.Errorf("a decision on pods says nothing of their template: %s", template)
+	}
+}
+
+// Whoever may create a ReplicaSet chooses both numbers, and no pod is needed.
+func TestWhatInitContainersNeedIsReadOnceForEach(t *testing.T) {
+	always, one := corev1.ContainerRestartPolicyAlways, resource.MustParse("1")
+	spec := func(inits int) *corev1.PodSpec {
+		sidecar := corev1.Container{RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
+		for n := range 500 {
+			sidecar.Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", n))] = one
+		}
+		made := &corev1.PodSpec{InitContainers: []corev1.Container{sidecar}}
+		for range inits {
+			made.InitContainers = append(made.InitContainers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"example.com/r7": one}}})
+		}
+		return made
+	}
+	read := func(spec *corev1.PodSpec) float64 {
+		return testing.AllocsPerRun(1, func() {
+			if r := capacity.RequirementsOf(spec, "shop", "", capacity.Labels{}); len(r.Other) != 500 || r.Other[slices.IndexFunc(r.Other, func(r capacity.Request) bool { return r.Name == "example.com/r7" })].Amount != 2 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	if few, many := read(spec(1)), read(spec(500)); many > few+500 {
+		t.Errorf("500 init containers beside 500 resources make %.0f allocations, and one %.0f", many, few)
 	}
 }

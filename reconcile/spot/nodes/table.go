@@ -3,6 +3,7 @@ package nodes
 import (
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,13 @@ import (
 // goneFor is how long a node that has gone is remembered: longer than its pods stay, which Kubernetes deletes after a minute.
 const goneFor = 10 * time.Minute
 
+// maxGone is how many bytes nodes take, about, that have gone; beyond it the first are forgotten. No budget of a cache counts them, and a
+// member can have nodes come and go without end.
+const maxGone = 8 << 20
+
+// smallestLeft is how long the list of nodes that have gone may be, with those that are there again, whatever there is.
+const smallestLeft = 1024
+
 // noticeGone is the notice of a node that is there no more.
 const noticeGone = "the node was deleted"
 
@@ -24,6 +32,8 @@ type Table struct {
 	mu    sync.RWMutex
 	known map[string]*nodeFacts
 	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
+	left  []goneNode            // the same, and some that are there again, in the order in which they vanished
+	bytes int                   // that those in gone take, about
 
 	// Census counts the capacity labels that the nodes carry.
 	Census Census
@@ -80,7 +90,7 @@ func (t *Table) Set(node *corev1.Node, in *Interruptions, now time.Time) (before
 		t.Census.Replace(before, node.Labels)
 	}
 	t.known[node.Name] = &nodeFacts{labels: node.Labels, interruption: interruption, start: startOf(node)}
-	delete(t.gone, node.Name)
+	t.forget(node.Name)
 	return before
 }
 
@@ -95,8 +105,54 @@ func (t *Table) Remove(name string, now time.Time) {
 	delete(t.known, name)
 	t.generation.Add(1)
 	t.Census.Replace(known.labels, nil)
-	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.interruption.Since) > goneFor })
-	t.gone[name] = &nodeFacts{labels: known.labels, interruption: &plan.Interruption{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+	t.remember(name, known.labels, now)
+}
+
+// goneNode is a node that has gone.
+type goneNode struct {
+	name string
+	at   time.Time
+}
+
+// remember keeps what is known of a node that has gone, and forgets those that went too long ago, or are too many. The caller holds mu.
+func (t *Table) remember(name string, labels map[string]string, now time.Time) {
+	t.forget(name)
+	facts := &nodeFacts{labels: labels, interruption: &plan.Interruption{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+	t.gone[name] = facts
+	t.bytes += facts.bytes()
+	if t.left = append(t.left, goneNode{name, now}); len(t.left) > 2*len(t.gone)+smallestLeft {
+		t.left = slices.DeleteFunc(t.left, t.isBack)
+	}
+	for len(t.left) > 0 && (t.bytes > maxGone || now.Sub(t.left[0].at) > goneFor || t.isBack(t.left[0])) {
+		if !t.isBack(t.left[0]) {
+			t.forget(t.left[0].name)
+		}
+		t.left = t.left[1:]
+	}
+}
+
+// isBack reports whether a node was there again since it went. The caller holds mu.
+func (t *Table) isBack(n goneNode) bool {
+	facts := t.gone[n.name]
+	return facts == nil || !facts.interruption.Since.Equal(n.at)
+}
+
+// forget removes a node from those that have gone. The caller holds mu.
+func (t *Table) forget(name string) {
+	if facts := t.gone[name]; facts != nil {
+		t.bytes -= facts.bytes()
+		delete(t.gone, name)
+	}
+}
+
+// bytes is about what the facts take.
+func (f *nodeFacts) bytes() int {
+	const itself, entry = 512, 48
+	bytes := itself
+	for key, value := range f.labels {
+		bytes += entry + len(key) + len(value)
+	}
+	return bytes
 }
 
 // LabelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -113,15 +114,10 @@ func (pl *planner) allowed(pod *Pod) bool {
 		return true
 	}
 	if len(pod.Budgets) > 1 {
-		names := make([]string, len(pod.Budgets))
-		for i, at := range pod.Budgets {
-			names[i] = pl.Budgets[at].Name
-		}
-		slices.Sort(names)
-		all := strings.Join(names, ", ")
+		named := pl.namesOf(pod.Budgets)
 		pl.hold(pod, WaitBudget)
-		pl.wait(Wait{Kind: WaitBudget, Subject: all, Replicas: 1},
-			"%d PodDisruptionBudgets (%s) select the same pod, and the API server does not evict such a pod", len(names), all)
+		pl.wait(Wait{Kind: WaitBudget, Subject: named, Replicas: 1},
+			"%d PodDisruptionBudgets (%s) select the same pod, and the API server does not evict such a pod", len(pod.Budgets), named)
 		return false
 	}
 	at := pod.Budgets[0]
@@ -137,6 +133,28 @@ func (pl *planner) allowed(pod *Pod) bool {
 	pl.wait(Wait{Kind: WaitBudget, Subject: b.Name, Replicas: 1, Until: pl.now.Add(BudgetAgain)}, "PodDisruptionBudget %s allows no more disruptions now", b.Name)
 	pl.recheck(pl.now.Add(BudgetAgain))
 	return false
+}
+
+// namedBudgets is how many budgets a reason names: there can be thousands, and each plan is kept.
+const namedBudgets = 3
+
+// namesOf are the names of budgets, the first in their order.
+func (pl *planner) namesOf(budgets []int) string {
+	var names []string
+	for _, at := range budgets {
+		name := pl.Budgets[at].Name
+		if len(names) == namedBudgets && name >= names[namedBudgets-1] {
+			continue
+		}
+		place, _ := slices.BinarySearch(names, name)
+		names = slices.Insert(names, place, name)
+		names = names[:min(len(names), namedBudgets)]
+	}
+	all := strings.Join(names, ", ")
+	if others := len(budgets) - len(names); others > 0 {
+		all += " and " + phrase.Count(others, "other", "others")
+	}
+	return all
 }
 
 // wait notes what the workload waits for.

@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -56,5 +58,28 @@ func TestReplicasThatNobodyCreatesTakeNoMemory(t *testing.T) {
 	}
 	if len(r.Assignments) != 2 || !slots[3] || !slots[5] {
 		t.Errorf("the two pods without a slot of their own get the lowest of their type, which are free: %+v", r.Assignments)
+	}
+}
+
+// A tenant may have thousands, and each plan is kept.
+func TestAPlanNamesFewOfManyBudgets(t *testing.T) {
+	o := plantest.ObservedOf(plantest.Replicas(3, spottest.SpotOnly), 3)
+	const budgets = 5000
+	var all []int
+	for n := range budgets {
+		o.Budgets = append(o.Budgets, plan.Budget{Name: fmt.Sprintf("%05d%s", budgets-n, strings.Repeat("a", 240)), Allowed: 1})
+		all = append(all, n)
+	}
+	for i := range o.Pods {
+		o.Pods[i].Budgets = all
+	}
+	r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, spottest.Epoch)
+	if len(r.Evictions) != 0 || !r.WaitsFor(plan.WaitBudget) {
+		t.Fatalf("%d pods of several budgets are evicted: %s", len(r.Evictions), r.Reason)
+	}
+	for _, w := range r.Waits {
+		if w.Kind == plan.WaitBudget && (len(w.Reason) > 1000 || !strings.Contains(w.Reason, "5000 PodDisruptionBudgets (00001a") || !strings.Contains(w.Reason, "a and 4997 others)")) {
+			t.Errorf("%d bytes: %s", len(w.Reason), w.Reason)
+		}
 	}
 }
