@@ -46,6 +46,28 @@ func (v *Decision) doubtful() bool {
 	return v.Relapses > 0 && (v.Requirements.BeyondProbes() || v.Relapses >= plainRelapses)
 }
 
+// maxPast is how many bytes the texts of decisions have together, at most, that are over: whoever may change a workload's template chooses
+// both how long they are and how many.
+const maxPast = 8 << 20
+
+// boundPast forgets the decisions that have been over for the longest, until the others fit.
+func (d *Tracker) boundPast() {
+	bytes := 0
+	for text := range d.past {
+		bytes += len(text)
+	}
+	for bytes > maxPast {
+		first := ""
+		for text, over := range d.past {
+			if first == "" || over.at.Before(d.past[first].at) {
+				first = text
+			}
+		}
+		bytes -= len(first)
+		delete(d.past, first)
+	}
+}
+
 func (d *Tracker) forgetPast(now time.Time) {
 	for text, over := range d.past {
 		keep := relapseTime

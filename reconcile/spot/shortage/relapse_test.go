@@ -2,6 +2,7 @@ package shortage
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,5 +163,28 @@ func TestAnExclusionIsADecisionUntilANodeFits(t *testing.T) {
 	w.step(epoch.Add(time.Hour))
 	if w.Exclude(shape, false, epoch.Add(time.Hour)); len(w.Decisions()) != 1 {
 		t.Error("a node that fits by its labels ends a drought that pods have found")
+	}
+}
+
+// Whoever may change a template makes another decision with each change, where the nodes that there are leave such pods out.
+func TestDecisionsThatAreOverTakeLittle(t *testing.T) {
+	d, now := NewSpotTracker(Settings{}), time.Unix(0, 0)
+	shape := func(n int) capacity.Requirements {
+		return capacity.Requirements{Constraints: []string{fmt.Sprint("node:", n, strings.Repeat("a", 60_000))}}
+	}
+	for n := range 1000 {
+		d.Exclude(shape(n), true, now)
+		d.Exclude(shape(n), false, now)
+		now = now.Add(time.Millisecond)
+	}
+	bytes := 0
+	for text := range d.past {
+		bytes += len(text)
+	}
+	if bytes == 0 || bytes > maxPast || len(d.decisions) != 0 {
+		t.Errorf("%d bytes of %d decisions that are over are kept, and %d decisions stand", bytes, len(d.past), len(d.decisions))
+	}
+	if d.past[shape(999).String()] == nil || d.past[shape(0).String()] != nil {
+		t.Error("the last is forgotten, or the first is not")
 	}
 }

@@ -235,6 +235,7 @@ func (d *Tracker) end(v *decision, now time.Time) *ended {
 	over := &ended{Decision: v.Decision, at: now}
 	delete(d.decisions, v.text)
 	d.past[v.text] = over
+	d.boundPast()
 	d.generation++
 	return over
 }
