@@ -83,6 +83,7 @@ type planner struct {
 	advised int
 	moving  map[*Pod]struct{}      // pods that this plan takes away
 	held    map[types.UID]WaitKind // pods that should go and wait
+	looked  int                    // domains at which heldBack has looked
 	urgent  tallyOfUrgent
 	result  Result
 }

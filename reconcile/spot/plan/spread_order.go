@@ -7,8 +7,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
-// balanceWork bounds how often one plan compares the domains of a workload's pods; beyond it their order is that of their slots.
-const balanceWork = 1 << 20
+// balanceWork bounds how often the domains of a workload's pods are compared for one order of them; beyond it their order is that of their
+// slots. heldBackWork is at how many domains one plan looks to find out whether replacements can be scheduled; beyond it none is held back.
+const balanceWork, heldBackWork = 1 << 20, 1 << 24
 
 // places are pods of which those with the same domains may go instead of one another, in the order in which they go.
 type places map[[capacity.MaxSpreads]int32][]int32
@@ -45,7 +46,7 @@ func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to capacity
 		groups.add(o.alive[at], int32(position))
 	}
 	ordered := make([]int32, 0, len(class))
-	for work := 0; len(ordered) < len(class) && work < balanceWork; work += len(groups) * u.cost() {
+	for work := len(groups) * u.cost(); len(ordered) < len(class) && work < balanceWork; work += len(groups) * u.cost() {
 		place, first := u.fullest(groups, func(position int32) *Pod { return o.alive[class[position]] }, to)
 		groups[place] = groups[place][1:]
 		if len(groups[place]) == 0 {
@@ -66,7 +67,7 @@ func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to capacity
 // giveUp takes a victim away from the count, and notes if its replacement could not be scheduled.
 func (pl *planner) giveUp(o *ownerPods, u unbalance, at int32, to capacity.Type) {
 	pod := o.alive[at]
-	if by, _ := u.blocks(pod, to); by != nil {
+	if by, _ := pl.blocked(u, pod, to); by != nil {
 		return // it stays
 	}
 	u.remove(pod)
@@ -93,9 +94,17 @@ func (u unbalance) fullest(groups places, pod func(at int32) *Pod, to capacity.T
 	return place, first
 }
 
+// blocked is [unbalance.blocks], as long as the plan has not looked at too many domains.
+func (pl *planner) blocked(u unbalance, pod *Pod, to capacity.Type) (by *Spread, left []string) {
+	if pl.looked += u.cost(); pl.looked > heldBackWork {
+		return nil, nil
+	}
+	return u.blocks(pod, to)
+}
+
 // heldBack reports whether a victim stays because its replacement could not be scheduled within its skew, and says why.
 func (pl *planner) heldBack(u unbalance, pod *Pod, to capacity.Type) bool {
-	by, left := u.blocks(pod, to)
+	by, left := pl.blocked(u, pod, to)
 	if by == nil {
 		return false
 	}
@@ -154,18 +163,21 @@ func (e *evening) next(holder int32) int32 {
 	if e.may(holder) {
 		chosen = holder
 	}
-	for _, at := range slices.Backward(e.homes[code]) {
-		if chosen < 0 && e.may(at) {
+	for i := len(e.homes[code]) - 1; i >= 0 && chosen < 0; i-- {
+		e.work++
+		if at := e.homes[code][i]; e.may(at) {
 			chosen = at
 		}
 	}
 	if chosen < 0 {
 		chosen = e.best(holder)
 	}
-	if chosen != holder && !e.gone[holder] {
-		e.homes[code] = append(e.homes[code], holder)
+	if chosen != holder { // which is in none of the homes yet
+		if !e.gone[holder] {
+			e.homes[code] = append(e.homes[code], holder)
+		}
+		e.homes[code] = slices.DeleteFunc(e.homes[code], func(at int32) bool { return at == chosen })
 	}
-	e.homes[code] = slices.DeleteFunc(e.homes[code], func(at int32) bool { return at == chosen })
 	e.gone[chosen] = true
 	e.u.remove(e.pods[chosen])
 	return chosen

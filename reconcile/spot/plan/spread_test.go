@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -93,5 +94,25 @@ func TestReplicasThatWaitUnderATopologySpreadAreExplained(t *testing.T) {
 	}
 	if r := plan.Plan(plantest.SpreadObserved(plantest.Zoned(plantest.Replicas(6, spottest.SpotOnly), "abcabc"), plantest.ThreeZones(true)), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch); len(r.Notes) != 0 {
 		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+// Whoever may create pods and nodes chooses how many domains there are to compare.
+func TestTheOrderOfVictimsOverVeryManyDomainsIsThatOfTheirSlots(t *testing.T) {
+	s := plantest.DefaultSettings
+	s.MaxMoves = policy.MoveLimit{Count: 1}
+	for domains, last := range map[int]bool{900: false, 1200: true} {
+		spread := plan.Spread{Key: corev1.LabelHostname, MaxSkew: domains, Together: true}
+		for n := range domains {
+			spread.Domains = append(spread.Domains, plan.Domain{Name: fmt.Sprint(n), Spot: n < domains-1, OnDemand: n == domains-1})
+		}
+		pods := plantest.Arrived(plantest.Replicas(domains-1, spottest.SpotOnly), 2, capacity.OnDemand)
+		for i := range pods {
+			pods[i].Domains = []int32{int32(min(max(i-1, 0), domains-1))} // two on the first host, with the lowest slots
+		}
+		r := plan.Plan(plantest.SpreadObserved(pods, spread), spottest.PolicyOf(50, 0), s, spottest.Epoch)
+		if len(r.Evictions) != 1 || (r.Evictions[0].Name == fmt.Sprint("web-", domains-2)) != last {
+			t.Errorf("of %d domains: %v", domains, plantest.Names(r.Evictions))
+		}
 	}
 }
