@@ -17,9 +17,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// maxFound bounds how many of the pods that a search found are remembered for the plans until the next one: as many as have
-// slots.
-const maxFound = policy.MaxSlot
+// maxFound bounds how many of the pods that searches found are remembered for the plans until the next ones, over all owners of a member:
+// as many as have slots. Each owner has leastFound of its own, so that it goes on whatever others have.
+const maxFound, leastFound = policy.MaxSlot, 100
 
 // unlabelled finds the pods of an owner that hold no slot: they existed before the workload was enabled, or slipped past
 // the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
@@ -36,12 +36,12 @@ func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s 
 	if err != nil {
 		return nil, recheck, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
-	found := []plan.Pod{}
+	found, room := []plan.Pod{}, dir.roomForFound(o)
 	err = ownedPods(ctx, live, s.UID, namespace, selector, func(pod *corev1.Pod) (more bool) {
 		if facts := e.podFacts(dir, pod); facts.Alive() {
 			found = append(found, facts)
 		}
-		return len(found) < maxFound
+		return len(found) < room
 	}, func() { found = found[:0] })
 	if err != nil {
 		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
@@ -49,6 +49,21 @@ func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s 
 	e.noteUndecided(dir, of, o.firstFound(found), now)
 	recheck = o.keepFound(found, now)
 	return e.remembered(dir, o), recheck, nil
+}
+
+// roomForFound is how many pods may be remembered that a search for an owner finds.
+func (d *directory) roomForFound(of *owner) int {
+	room := maxFound
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, o := range d.owners {
+		if o != of {
+			o.mu.Lock()
+			room -= len(o.search.Found())
+			o.mu.Unlock()
+		}
+	}
+	return max(room, leastFound)
 }
 
 // wantsSearch is [plan.Search.Wanted] under the lock.

@@ -230,3 +230,34 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 		t.Error("what is gone is remembered")
 	}
 }
+
+// No budget counts what is remembered of them, and whoever may create ReplicaSets says how many owners there are.
+func TestOwnersShareTheRoomForPodsWithoutASlot(t *testing.T) {
+	s := newShell(t, nil, false)
+	dir := s.follower.directory
+	first, second := dir.ensureOwner("first", kindReplicaSet), dir.ensureOwner("second", kindReplicaSet)
+	first.keepFound(make([]plan.Pod, maxFound/2), spottest.Epoch)
+	if room := dir.roomForFound(first); room != maxFound {
+		t.Errorf("an owner has room for %d, beside nobody else", room)
+	}
+	if room := dir.roomForFound(second); room != maxFound-maxFound/2 {
+		t.Errorf("beside one that has half of it, another has room for %d", room)
+	}
+	second.keepFound(make([]plan.Pod, maxFound-maxFound/2), spottest.Epoch)
+	pods := make([]client.Object, 2*leastFound)
+	for i := range pods {
+		pods[i] = running(fmt.Sprint("web-1-", i), "", "node-spot")
+	}
+	set := counted(int32(len(pods)))
+	cache := indexed(interceptor.Funcs{}, append(pods, set)...)
+	of, src := webOf(set, cache, cache), replicaSetSource(set)
+	for _, at := range []time.Time{spottest.Epoch, spottest.Epoch.Add(2 * plan.SearchPatience)} {
+		found, _, err := s.unlabelled(t.Context(), dir, of, src, 0, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at != spottest.Epoch && len(found) != leastFound {
+			t.Errorf("where nothing is left, another has %d of its %d pods", len(found), len(pods))
+		}
+	}
+}
