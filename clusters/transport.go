@@ -95,7 +95,7 @@ func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o tra
 		return parts.RoundTrip(req)
 	}))
 	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Paced().Guard(intake.Bounded(name, o.listTimeout, page, wire)))
-	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
+	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Typed().Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),

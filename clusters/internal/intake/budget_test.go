@@ -153,6 +153,23 @@ func TestAVersionThatNoAPIServerWouldSendEndsItsCache(t *testing.T) {
 	}
 }
 
+func TestAnswersOfDiscoveryAreCountedForTheirTypes(t *testing.T) {
+	const resources = 1000
+	text := `{"resources":[` + strings.Repeat(`{"name":"a","kind":"A","verbs":["get","list"]},`, resources) + `{}]}`
+	way := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Decodes: NewDecodes(1)}.Of(10, 128<<10)
+	for _, c := range []struct {
+		way  Intake
+		read bool
+	}{{way, false}, {way.Typed(), true}} {
+		g := NewWithT(t)
+		resp, err := c.way.Guard(answering(http.StatusOK, "application/json", text)).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/a/v1", nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = io.ReadAll(resp.Body)
+		g.Expect(err == nil).To(Equal(c.read), "%v", err)
+		g.Expect(resp.Body.Close()).To(Succeed())
+	}
+}
+
 func TestAnEventAboutAnObjectOfTheListIsNoRepetition(t *testing.T) {
 	g := NewWithT(t)
 	meter := NewMeter(&toolscache.ListWatch{}, NewKindBudget(NewMemberBudget(nil, 1<<20, 1<<20, 1000)), func(object any) (any, error) { return object, nil })

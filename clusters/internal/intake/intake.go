@@ -51,6 +51,7 @@ type Intake struct {
 	Decodes Decodes
 	Pace    Pace
 	paced   bool // each answer counts, also small ones
+	typed   bool // nothing is decoded into maps of any values
 }
 
 // Of is the same for answers of so many objects and bytes.
@@ -62,6 +63,13 @@ func (i Intake) Of(objects int, bytes int64) Intake {
 // Paced is the same for lists whose pages nobody else paces: a member may make each of them as small, and as many, as it likes.
 func (i Intake) Paced() Intake {
 	i.paced = true
+	return i
+}
+
+// Typed is the same for answers that are decoded into Go types only, such as those of discovery: what they take is counted for those types,
+// and not for maps of any values.
+func (i Intake) Typed() Intake {
+	i.typed = true
 	return i
 }
 
@@ -159,7 +167,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
 	pace := watchPace{Pace: i.Pace}
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Untyped: true, Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Untyped: !i.typed, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.ProtoEvent
@@ -190,7 +198,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 // whole returns an answer that says to have length bytes; negative: it does not say.
 func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Untyped: true, Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Untyped: !i.typed, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.Proto
