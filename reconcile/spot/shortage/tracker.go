@@ -18,7 +18,8 @@ const sameDrought = 10 * time.Minute
 // Tracker knows for which scheduling requirements of pods the capacity of one type of a member has no room, and what finds out when it has again.
 //
 // A pod that stays unschedulable for longer than its timeout, and for which no node is coming, is a decision on its requirements, and on
-// all that are at least as hard to place, so that one impossible pod does not speak for all. The decision ends when a pod of such
+// all that are at least as hard to place, so that one impossible pod does not speak for all. Pods whose requirements have more than 128 parts
+// are not judged. The decision ends when a pod of such
 // some requirements is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
 //
 // It is level-triggered: from the same facts in any order it decides the same, and after a restart the probes show what it knew.
@@ -36,6 +37,15 @@ type Tracker struct {
 	tried     map[string]time.Time // replicas that found no room although a probe had, and when
 
 	generation uint64
+}
+
+// maxParts is how many parts the requirements of a pod may have that is judged. Each is compared with those of all decisions, and calls
+// about other pods wait for it; whoever writes a template chooses how many there are.
+const maxParts = 128
+
+// judged reports whether decisions are made on some requirements.
+func judged(shape capacity.Requirements) bool {
+	return len(shape.Constraints)+len(shape.Tolerations)+len(shape.Other) <= maxParts
 }
 
 type decision struct {
@@ -60,6 +70,10 @@ func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tra
 func (d *Tracker) Observe(p Pod, now time.Time) {
 	known, waited := d.pending[p.UID]
 	if !p.UnschedulableSince.IsZero() && p.BoundAt.IsZero() {
+		if !judged(p.Requirements) {
+			delete(d.pending, p.UID)
+			return
+		}
 		known.Pod = p
 		known.see(p.NodeComing, now)
 		d.pending[p.UID] = known
@@ -92,7 +106,7 @@ func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.T
 	switch {
 	case !excluded && v != nil && v.excluded:
 		d.end(v, now)
-	case excluded && !d.covers(shape):
+	case excluded && judged(shape) && !d.covers(shape):
 		d.declare(shape, now).excluded = true
 	}
 }

@@ -442,3 +442,24 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 		}
 	})
 }
+
+// Requirements are compared part by part, and calls about other pods wait meanwhile.
+func TestRequirementsOfVeryManyPartsAreNotJudged(t *testing.T) {
+	parts := make([]string, maxParts+1)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("select:k%03d=", i)
+	}
+	for n, judged := range map[int]bool{maxParts: true, maxParts + 1: false} {
+		d := NewSpotTracker(DefaultSettings())
+		d.Observe(pendingPod("a", cpu(100, parts[:n]...), epoch), epoch)
+		next := d.Step(epoch.Add(time.Minute))
+		if _, dry := d.Dry(cpu(200, parts...)); dry != judged || len(d.Decisions()) == 1 != judged {
+			t.Errorf("a pod of %d parts that waits makes %d decisions: %+v", n, len(d.Decisions()), next)
+		}
+		d = NewSpotTracker(DefaultSettings())
+		d.Exclude(cpu(100, parts[:n]...), true, epoch)
+		if len(d.Decisions()) == 1 != judged {
+			t.Errorf("pods of %d parts that nodes leave out make %d decisions", n, len(d.Decisions()))
+		}
+	}
+}
