@@ -52,6 +52,7 @@ type watching[T, R proto.Message] struct {
 	upTo    uint64
 	known   map[*node[T]]bool // of a filtered watch: what passed
 	visible map[string]bool   // nil: every member
+	members string            // differs where the visible members do; see show
 	synced  bool
 	pending []proto.Message // to be sent next
 	waited  time.Duration   // for the budget of filters, since everything was sent last
@@ -76,12 +77,12 @@ type resumeToken struct {
 	UpTo    uint64 `json:"r"`
 }
 
-// visibleMembers is a short text that differs where the visible members do.
-func (w *watching[T, R]) visibleMembers() string {
-	if w.visible == nil {
-		return ""
+// show sets the members whose items the reader is shown from now on.
+func (w *watching[T, R]) show(visible map[string]bool) {
+	w.visible, w.members = visible, ""
+	if visible != nil {
+		w.members = lists.Fingerprint(slices.Sorted(maps.Keys(visible)))
 	}
-	return lists.Fingerprint(slices.Sorted(maps.Keys(w.visible)))
 }
 
 // run serves the watch until ctx ends.
@@ -90,7 +91,7 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.visible = rights
+	w.show(rights)
 	w.query = append(w.query, identityOf(ctx).User, identityOf(ctx).UID)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,7 +123,8 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 		case <-now.changed:
 		case <-bookmark.C:
 			err = w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK)
-		case w.visible = <-rechecked:
+		case rights := <-rechecked:
+			w.show(rights)
 			err = w.anew(otherMembers)
 		}
 		if err != nil {
@@ -263,7 +265,7 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 	if !w.synced {
 		return nil
 	}
-	text, err := json.Marshal(resumeToken{Query: lists.Fingerprint(w.query), Members: w.visibleMembers(), Epoch: w.epoch, UpTo: w.upTo})
+	text, err := json.Marshal(resumeToken{Query: lists.Fingerprint(w.query), Members: w.members, Epoch: w.epoch, UpTo: w.upTo})
 	if err != nil {
 		return err
 	}
@@ -294,7 +296,7 @@ func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) 
 	if token.Query != lists.Fingerprint(w.query) {
 		return "", apierror.InvalidField("resume_token", "resume_token.filters", "is for a watch with other filters, or for another caller")
 	}
-	if token.Members != w.visibleMembers() {
+	if token.Members != w.members {
 		return otherMembers, nil
 	}
 	if _, _, ok := w.feed.after(token.Epoch, token.UpTo, 0); !ok || token.UpTo == 0 {

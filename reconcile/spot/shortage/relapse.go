@@ -46,15 +46,15 @@ func (v *Decision) doubtful() bool {
 	return v.Relapses > 0 && (v.Requirements.BeyondProbes() || v.Relapses >= plainRelapses)
 }
 
-// maxPast is how many bytes the texts of decisions have together, at most, that are over: whoever may change a workload's template chooses
-// both how long they are and how many.
-const maxPast = 8 << 20
+// maxPast is how many bytes decisions take together, at most, that are over: endedBytes each, about, and their texts. Whoever may change a
+// workload's template chooses both how long they are and how many.
+const maxPast, endedBytes = 8 << 20, 512
 
 // boundPast forgets the decisions that have been over for the longest, until the others fit.
 func (d *Tracker) boundPast() {
 	bytes := 0
 	for text := range d.past {
-		bytes += len(text)
+		bytes += endedBytes + len(text)
 	}
 	for bytes > maxPast {
 		first := ""
@@ -63,7 +63,7 @@ func (d *Tracker) boundPast() {
 				first = text
 			}
 		}
-		bytes -= len(first)
+		bytes -= endedBytes + len(first)
 		delete(d.past, first)
 	}
 }

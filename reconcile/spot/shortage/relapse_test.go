@@ -179,7 +179,7 @@ func TestDecisionsThatAreOverTakeLittle(t *testing.T) {
 	}
 	bytes := 0
 	for text := range d.past {
-		bytes += len(text)
+		bytes += endedBytes + len(text)
 	}
 	if bytes == 0 || bytes > maxPast || len(d.decisions) != 0 {
 		t.Errorf("%d bytes of %d decisions that are over are kept, and %d decisions stand", bytes, len(d.past), len(d.decisions))
