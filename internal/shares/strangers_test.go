@@ -69,6 +69,14 @@ func (s *strangersSite) post(ctx context.Context, client *http.Client, path stri
 	return send(ctx, client, http.MethodPost, s.URL+path, strings.NewReader(strings.Repeat("a", bytes)))
 }
 
+// postAndCountEnded posts a body, whatever the answer, and returns how many connections have been ended, each time that it is called.
+func (s *strangersSite) postAndCountEnded(ctx context.Context, client *http.Client, path string, bytes int) func() int64 {
+	return func() int64 {
+		_, _ = s.post(ctx, client, path, bytes)
+		return s.ended.Load()
+	}
+}
+
 func TestNoMoreIsReadOfAStrangerThanItsRateAllows(t *testing.T) {
 	g := NewWithT(t)
 	s := serveStrangers(t, fewBytes)
@@ -85,10 +93,7 @@ func TestCallsOfStrangersCountAsMoreThanTheirBytes(t *testing.T) {
 	g := NewWithT(t)
 	s := serveStrangers(t, StrangerLimits{Free: 8000, Rate: 1, Burst: 20_000, Call: 5000, Wait: time.Second})
 	client := s.from(t, "127.0.0.1")
-	g.Eventually(func() int64 {
-		_, _ = s.post(t.Context(), client, "/", 500)
-		return s.ended.Load()
-	}).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Eventually(s.postAndCountEnded(t.Context(), client, "/", 500)).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
 	g.Expect(s.begun.Load()).To(BeNumerically("<", 40), "20,000 bytes would be as many calls")
 }
 
@@ -135,10 +140,7 @@ func TestNoMoreIsSentToAStrangerThanItsRateAllows(t *testing.T) {
 	g := NewWithT(t)
 	s := serveStrangers(t, sends)
 	client := s.from(t, "127.0.0.1")
-	g.Eventually(func() int64 {
-		_, _ = s.post(t.Context(), client, "/send/21000", 0)
-		return s.ended.Load()
-	}).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
+	g.Eventually(s.postAndCountEnded(t.Context(), client, "/send/21000", 0)).WithTimeout(time.Minute).Should(BeNumerically(">", 0))
 	g.Expect(s.sent.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", 6*21_000)), "five of them are its burst")
 	g.Expect(s.post(t.Context(), s.from(t, "127.0.0.1"), "/", 0)).To(Equal("answer"), "on a new connection, what is free")
 }
