@@ -12,7 +12,7 @@ func (d *directory) contradictionLocked(o *owner) (plan.Contradiction, time.Time
 	if o.template == nil {
 		return plan.ContradictionNone, time.Time{}
 	}
-	return d.nodes.Contradiction(o.template.needs, &o.template.memo, d.capacity, time.Now())
+	return d.nodes.Contradiction(o.template.needs(), &o.template.memo, d.capacity, time.Now())
 }
 
 // observeContradictions sets what the nodes cannot give to the templates of a workload's owners.

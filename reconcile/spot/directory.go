@@ -88,10 +88,10 @@ type owner struct {
 
 	mu         sync.Mutex
 	slots      *slots.Accounting
-	news       chan struct{}          // closed when something about the owner was seen; nil while nobody waits
-	search     plan.Search            // for its pods without a slot
-	unprovable time.Time              // until when no live list is tried; see proofs
-	shape      *capacity.Requirements // of its newest pod that was seen before it was bound; nil: none was
+	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
+	search     plan.Search   // for its pods without a slot
+	unprovable time.Time     // until when no live list is tried; see proofs
+	shape      string        // of its newest pod that was seen before it was bound, as text; empty: none was
 }
 
 // ownerFacts are guarded by directory.mu.

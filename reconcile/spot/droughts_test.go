@@ -14,8 +14,7 @@ import (
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
 func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, plan.Observed) {
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
-	shape := capacity.Requirements{CPU: 500}
-	o.shape = &shape
+	o.shape = capacity.Requirements{CPU: 500}.String()
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	return key, plan.Observed{Owners: []plan.Owner{{UID: "set-web-1"}}, Pods: []plan.Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
@@ -97,11 +96,11 @@ func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
 	if got := d.shape(o); got.CPU != 0 {
 		t.Errorf("nothing is known: %v", got)
 	}
-	o.template = &template{shape: capacity.Requirements{CPU: 100}}
+	o.template = &template{shape: capacity.Requirements{CPU: 100}.String()}
 	if got := d.shape(o); got.CPU != 100 {
 		t.Errorf("by the template: %v", got)
 	}
-	o.shape = &capacity.Requirements{CPU: 250} // a member may add to what the template asks for
+	o.shape = capacity.Requirements{CPU: 250}.String() // a member may add to what the template asks for
 	if got := d.shape(o); got.CPU != 250 {
 		t.Errorf("by a pod: %v", got)
 	}

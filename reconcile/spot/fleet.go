@@ -278,7 +278,7 @@ func (d *directory) shapeText(uid types.UID) string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if o := d.owners[uid]; o != nil && o.template != nil {
-		return o.template.text
+		return o.template.shape
 	}
 	return ""
 }

@@ -136,7 +136,7 @@ func namespaceKind(keys policy.Keys) clusters.Kind {
 func nodeKind(_ capacity.Labels, interruptions nodes.Interruptions) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Node{}, Keep: func(from, into client.Object) {
 		src, dst := from.(*corev1.Node), into.(*corev1.Node)
-		dst.Labels = internedLabels.labels(src.Labels) // whole: a template may ask for any of them
+		dst.Labels = internedLabels.Labels(src.Labels) // whole: a template may ask for any of them
 		interruptions.Keep(src, dst)
 	}}
 }

@@ -89,7 +89,7 @@ func (d *directory) spotFits(o *owner) bool {
 	if o.template == nil {
 		return false
 	}
-	return d.nodes.Fits(o.template.needs, d.capacity, capacity.Spot)
+	return d.nodes.Fits(o.template.needs(), d.capacity, capacity.Spot)
 }
 
 // poolsEvery is how often a member's NodePools are read. There are few, and they rarely change.

@@ -1,13 +1,13 @@
 package spot
 
 import (
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/shapes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
@@ -18,61 +18,18 @@ import (
 // from which it was read, which is not kept.
 const annotationShape = "shape.plimsoll.internal"
 
-// internedShapes holds one copy of the text of each shape, however many pods and templates have it, and internedLabels one of
-// the keys and values of labels, of which nodes have many and mostly the same.
-var internedShapes, internedLabels = interned{texts: map[string]string{}}, interned{texts: map[string]string{}}
-
-// interned keeps one copy of equal texts. It is safe for concurrent use.
-type interned struct {
-	mu    sync.Mutex
-	texts map[string]string
-	bytes int // of the texts
-}
-
-// maxInterned texts of maxInternedBytes together bound what texts that change all the time can take: shapes, as some autoscalers make them,
-// and names of nodes. No budget of a cache counts them, and who changes a template again and again must not fill the memory with them.
-const maxInterned, maxInternedBytes = 1 << 14, 8 << 20
-
-func (in *interned) text(s string) string {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.textLocked(s)
-}
-
-// labels returns a copy of labels that shares its texts with others.
-func (in *interned) labels(from map[string]string) map[string]string {
-	if from == nil {
-		return nil
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	into := make(map[string]string, len(from))
-	for key, value := range from {
-		into[in.textLocked(key)] = in.textLocked(value)
-	}
-	return into
-}
-
-func (in *interned) textLocked(s string) string {
-	if known, ok := in.texts[s]; ok {
-		return known
-	}
-	if len(s) > capacity.MaxText {
-		return s
-	}
-	if in.bytes += len(s); len(in.texts) >= maxInterned || in.bytes > maxInternedBytes {
-		clear(in.texts)
-		in.bytes = len(s)
-	}
-	in.texts[s] = s
-	return s
-}
+// internedShapes holds one copy of the text of each shape, however many pods and templates have it, internedLabels one of
+// the keys and values of labels, of which nodes have many and mostly the same, and parsedShapes what shapes say that are used often.
+var (
+	internedShapes, internedLabels shapes.Interned
+	parsedShapes                   shapes.Parser
+)
 
 // keepShape notes the shape of a pod, or of a template, on the object that is cached; one that is too long to be read is not known. known is
 // its text, if it was read already.
 func keepShape(into client.Object, known string, spec *corev1.PodSpec, name string, capacityType capacity.Labels) {
 	if known == "" {
-		known = internedShapes.text(capacity.RequirementsOf(spec, into.GetNamespace(), name, capacityType).String())
+		known = internedShapes.Text(capacity.RequirementsOf(spec, into.GetNamespace(), name, capacityType).String())
 	}
 	if len(known) > capacity.MaxText {
 		return
@@ -93,40 +50,75 @@ func keepTemplate(into client.Object, from, template *corev1.PodTemplateSpec, ca
 
 // shapeOf reads what keepShape noted; false when there is nothing.
 func shapeOf(obj client.Object) (capacity.Requirements, bool) {
-	text := obj.GetAnnotations()[annotationShape]
+	return requirementsOf(obj.GetAnnotations()[annotationShape])
+}
+
+// requirementsOf reads the text of a shape; false when there is none.
+func requirementsOf(text string) (capacity.Requirements, bool) {
 	if text == "" {
 		return capacity.Requirements{}, false
 	}
-	shape, err := capacity.ParseRequirements(text)
-	return shape, err == nil
+	shape, err := parsedShapes.Parse(text)
+	if err != nil {
+		return capacity.Requirements{}, false
+	}
+	return shape.Requirements, true
 }
 
 // template is what is known about an owner's pod template.
 type template struct {
 	labels map[string]string
-	shape  capacity.Requirements
-	text   string // of shape
-	needs  capacity.NodeRequirements
-	memo   nodes.ContradictionMemo
+	shape  string // as text, which the cached object has as well
 
-	constraints []corev1.TopologySpreadConstraint // that must hold
-	spreadMemo  nodes.SpreadMemo
+	// Most templates leave all nodes and domains open, and their shape need not be looked at.
+	narrow, spread bool
+
+	memo       nodes.ContradictionMemo
+	spreadMemo nodes.SpreadMemo
 }
 
 // templateOf reads what keepTemplate noted on a cached object; nil when there is nothing.
 func templateOf(obj client.Object, labels map[string]string) *template {
-	shape, ok := shapeOf(obj)
-	if !ok {
+	text := obj.GetAnnotations()[annotationShape]
+	if text == "" {
 		return nil
 	}
-	return &template{labels: labels, shape: shape, text: obj.GetAnnotations()[annotationShape], needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}
+	shape, err := parsedShapes.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return &template{labels: labels, shape: text, narrow: len(shape.Needs) > 0, spread: len(shape.Constraints) > 0}
+}
+
+// needs is what the template asks of nodes; nil: nothing.
+func (t *template) needs() capacity.NodeRequirements {
+	if !t.narrow {
+		return nil
+	}
+	return t.parsed().Needs
+}
+
+// constraints are the template's topology spread constraints that must hold.
+func (t *template) constraints() []corev1.TopologySpreadConstraint {
+	if !t.spread {
+		return nil
+	}
+	return t.parsed().Constraints
+}
+
+func (t *template) parsed() *shapes.Shape {
+	shape, err := parsedShapes.Parse(t.shape)
+	if err != nil {
+		return &shapes.Shape{} // templateOf has read it
+	}
+	return shape
 }
 
 // learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.
 // The caller holds mu.
 func (o *owner) learnShape(pod *corev1.Pod) {
-	if shape, ok := shapeOf(pod); ok {
-		o.shape = &shape
+	if text := pod.Annotations[annotationShape]; text != "" {
+		o.shape = text
 	}
 }
 
@@ -134,13 +126,10 @@ func (o *owner) learnShape(pod *corev1.Pod) {
 func (o *owner) shapeLocked() (capacity.Requirements, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.shape != nil:
-		return *o.shape, true
-	case o.template != nil:
-		return o.template.shape, true
+	if shape, ok := requirementsOf(o.shape); ok || o.template == nil {
+		return shape, ok
 	}
-	return capacity.Requirements{}, false
+	return requirementsOf(o.template.shape)
 }
 
 // drySinceLocked returns since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
@@ -168,13 +157,13 @@ func (s *standing) mix() policy.Mix {
 func (d *directory) shapes() []capacity.Requirements {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	shapes := make([]capacity.Requirements, 0, len(d.owners))
+	all := make([]capacity.Requirements, 0, len(d.owners))
 	for _, o := range d.owners {
 		if shape, ok := o.shapeLocked(); ok && (o.kind == "" || o.replicas > 0) {
-			shapes = append(shapes, shape)
+			all = append(all, shape)
 		}
 	}
-	return shapes
+	return all
 }
 
 // drySince returns since when capacity of each type has been dry for an owner's pods; zero: it is not.

@@ -2,14 +2,17 @@ package spot
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
@@ -46,22 +49,6 @@ func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
 	}
 }
 
-func TestEqualShapesAreHeldOnce(t *testing.T) {
-	in := interned{texts: map[string]string{}}
-	for range maxInterned {
-		in.text("the same")
-	}
-	if len(in.texts) != 1 {
-		t.Errorf("%d are held", len(in.texts))
-	}
-	for n := range 2 * maxInterned {
-		in.text(string(rune(n)) + "another")
-	}
-	if len(in.texts) > maxInterned {
-		t.Errorf("%d are held", len(in.texts))
-	}
-}
-
 // Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
 func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
 	labels := spottest.MustLabels(t)
@@ -82,22 +69,6 @@ func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
 	}
 }
 
-// No budget counts these texts, and they stay when the objects have gone.
-func TestLargeShapesWithoutEndTakeLittle(t *testing.T) {
-	in := interned{texts: map[string]string{}}
-	for n := range 1000 {
-		in.text(fmt.Sprint(n) + strings.Repeat("a", capacity.MaxText-10))
-		in.text(fmt.Sprint(n) + strings.Repeat("a", capacity.MaxText))
-	}
-	bytes := 0
-	for text := range in.texts {
-		bytes += len(text)
-	}
-	if bytes == 0 || bytes > maxInternedBytes || bytes != in.bytes {
-		t.Errorf("%d bytes are held, and %d are counted", bytes, in.bytes)
-	}
-}
-
 func TestAShapeThatIsTooLongToBeReadIsNotKept(t *testing.T) {
 	var cached appsv1.ReplicaSet
 	var template corev1.PodTemplateSpec
@@ -108,4 +79,46 @@ func TestAShapeThatIsTooLongToBeReadIsNotKept(t *testing.T) {
 	if shape, known := shapeOf(&cached); known || len(cached.Annotations) != 0 {
 		t.Errorf("%d annotations are kept, of %d tolerations", len(cached.Annotations), len(shape.Tolerations))
 	}
+}
+
+// The budgets of caches count the texts of shapes. What they say takes several times as much, and is not kept for every owner.
+func TestOwnersKeepShapesAsTextOnly(t *testing.T) {
+	const owners, values = 400, 6000
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
+	sets := make([]*appsv1.ReplicaSet, owners)
+	texts := 0
+	for n := range sets {
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", n), UID: types.UID(fmt.Sprint("set-", n))}}
+		need := corev1.NodeSelectorRequirement{Key: fmt.Sprint("key-", n), Operator: corev1.NodeSelectorOpNotIn}
+		for v := range values {
+			need.Values = append(need.Values, fmt.Sprint(v))
+		}
+		template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: spottest.Required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{need}})}}}}
+		keepTemplate(set, &template, &set.Spec.Template, capacity.Labels{})
+		sets[n] = set
+		texts += len(set.Annotations[annotationShape])
+	}
+	before := inUse()
+	for _, set := range sets {
+		d.setReplicaSet(set, false, time.Now())
+	}
+	took := inUse() - before
+	for _, set := range sets {
+		if got := d.owner(set.UID).template.needs(); len(got) != 1 || len(got[0][0].MatchExpressions[0].Values) != values {
+			t.Fatalf("%s asks for %d needs", set.Name, len(got))
+		}
+	}
+	if took > texts {
+		t.Errorf("%d owners take %d MiB beside their %d MiB of text", owners, took>>20, texts>>20)
+	}
+	runtime.KeepAlive(sets)
+}
+
+// inUse is how much of the heap is reachable, in bytes.
+func inUse() int {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
 }

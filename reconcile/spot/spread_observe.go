@@ -5,7 +5,7 @@ import "github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 // spreadsOf returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
 // be changed.
 func (d *directory) spreadsOf(tmpl *template) []plan.Spread {
-	return d.nodes.Spreads(tmpl.constraints, tmpl.needs, &tmpl.spreadMemo, d.capacity)
+	return d.nodes.Spreads(tmpl.constraints(), tmpl.needs(), &tmpl.spreadMemo, d.capacity)
 }
 
 // together returns the topology keys of an owner's constraints for which admission has all nodes counted.
@@ -36,7 +36,7 @@ func (d *directory) observeSpreads(o *plan.Observed) {
 		d.mu.RLock()
 		tmpl := known.template
 		d.mu.RUnlock()
-		if tmpl == nil || len(tmpl.constraints) == 0 {
+		if tmpl == nil || !tmpl.spread {
 			continue
 		}
 		o.Owners[i].Spreads = d.spreadsOf(tmpl)

@@ -11,7 +11,7 @@ import (
 // An entry is a target that something depends on, and what is known about it.
 type entry struct {
 	target     target
-	dependents map[*dependent]struct{}
+	dependents map[*dependent][]Dependency // with what of the target each needs
 	watch      *placeWatch
 	facts      facts
 	known      bool // facts come from the target, not from a failure to look
@@ -50,17 +50,14 @@ func (e *entry) update(f facts) (concerned []wakeUp) {
 		return nil // what is known about its keys still holds
 	}
 	e.facts = f
-	for one := range e.dependents {
-		for _, d := range one.needs {
-			if d.target() != e.target {
-				continue
-			}
-			if knew && before.sufficient(d) && f.sufficient(d) && before.why(d) == f.why(d) {
-				continue
-			}
-			concerned = append(concerned, wakeUp{one.flow, one.key})
-			break
+	same := func(d Dependency) bool {
+		return knew && before.sufficient(d) && f.sufficient(d) && before.why(d) == f.why(d)
+	}
+	for one, needs := range e.dependents {
+		if !slices.ContainsFunc(needs, func(d Dependency) bool { return !same(d) }) {
+			continue
 		}
+		concerned = append(concerned, wakeUp{one.flow, one.key})
 	}
 	return concerned
 }

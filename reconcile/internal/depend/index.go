@@ -153,11 +153,11 @@ func (ds *Index) note(n *Needs, d Dependency) {
 	t := d.target()
 	e := ds.entries[t]
 	if e == nil {
-		e = &entry{target: t, dependents: map[*dependent]struct{}{}}
+		e = &entry{target: t, dependents: map[*dependent][]Dependency{}}
 		ds.entries[t] = e
 		ds.follow(e)
 	}
-	e.dependents[one] = struct{}{}
+	e.dependents[one] = append(e.dependents[one], d)
 }
 
 // dependentOf finds or makes the dependent of a run; nil when its flow is over.
@@ -314,12 +314,11 @@ func (ds *Index) undo(one *dependent, d Dependency) {
 		return
 	}
 	t := d.target()
-	for _, other := range one.needs {
-		if other.target() == t {
-			return
-		}
-	}
 	e := ds.entries[t]
+	if left := slices.DeleteFunc(e.dependents[one], func(other Dependency) bool { return other == d }); len(left) > 0 {
+		e.dependents[one] = left
+		return
+	}
 	if delete(e.dependents, one); len(e.dependents) == 0 {
 		delete(ds.entries, t)
 		ds.unfollow(e)

@@ -102,8 +102,11 @@ func (ds *Index) compare(t *rapid.T, model indexModel) {
 		}
 	}
 	for tgt, e := range ds.entries {
-		for one := range e.dependents {
+		for one, needs := range e.dependents {
 			have[fmt.Sprint(tgt, " ← ", idOf(one))] = true
+			if ours := ofTarget(one.needs, tgt); !slices.Equal(ours, needs) {
+				t.Fatalf("%s needs %v of %v, and the entry says %v", idOf(one), ours, tgt, needs)
+			}
 		}
 	}
 	for d, p := range ds.endpoints {
@@ -117,4 +120,14 @@ func (ds *Index) compare(t *rapid.T, model indexModel) {
 	if len(ds.watches) != len(places) || len(ds.nodes) != len(model) {
 		t.Fatalf("%d watches and %d nodes for %d places and %d objects", len(ds.watches), len(ds.nodes), len(places), len(model))
 	}
+}
+
+// ofTarget returns the dependencies that are on a target.
+func ofTarget(all []Dependency, t target) (on []Dependency) {
+	for _, d := range all {
+		if d.target() == t {
+			on = append(on, d)
+		}
+	}
+	return on
 }

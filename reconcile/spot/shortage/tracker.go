@@ -159,6 +159,21 @@ func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
 	return since, dry
 }
 
+// standing is of a decision what does not change as long as it stands.
+type standing struct {
+	requirements capacity.Requirements
+	since        time.Time
+}
+
+// standing returns the decisions that stand.
+func (d *Tracker) standing() []standing {
+	all := make([]standing, 0, len(d.decisions))
+	for _, v := range d.decisions {
+		all = append(all, standing{v.Requirements, v.Since})
+	}
+	return all
+}
+
 // Decisions returns the decisions that stand, in a fixed order.
 func (d *Tracker) Decisions() []Decision {
 	list := make([]Decision, 0, len(d.decisions))

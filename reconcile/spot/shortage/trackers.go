@@ -11,6 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -24,6 +25,11 @@ type Trackers struct {
 	affected map[policy.WorkloadKey]struct{}
 
 	problem string // why the probes cannot be looked after; empty: they can
+
+	// standing are the decisions of both types, as long as published is the sum of their generations. Calls about new pods read them
+	// without the lock, which a judgement of very many shapes holds for tens of milliseconds.
+	standing  [2]atomic.Pointer[[]standing]
+	published uint64
 
 	AnyDry   atomic.Bool // a decision stands
 	waiting  atomic.Bool // a pod is unschedulable
@@ -60,16 +66,26 @@ func (d *Trackers) Of(capacityType capacity.Type) *Tracker {
 func (d *Trackers) change(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before := d.spot.Generation() + d.onDemand.Generation()
+	before := d.generation()
 	do()
 	d.publish()
-	if before != d.spot.Generation()+d.onDemand.Generation() {
+	if before != d.generation() {
 		d.News.Signal()
 	}
 }
 
+// generation changes whenever a decision of either type comes or goes. The caller holds mu.
+func (d *Trackers) generation() uint64 { return d.spot.Generation() + d.onDemand.Generation() }
+
 // publish brings up to date what is read without the lock. The caller holds mu.
 func (d *Trackers) publish() {
+	if now := d.generation(); now != d.published {
+		for i, tracker := range d.both() {
+			all := tracker.standing()
+			d.standing[i].Store(&all)
+		}
+		d.published = now
+	}
 	d.AnyDry.Store(len(d.spot.decisions)+len(d.onDemand.decisions) > 0)
 	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
 	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
@@ -192,14 +208,22 @@ func (d *Trackers) Judge(now time.Time) {
 	})
 }
 
-// Since returns since when capacity of a type has been dry for some requirements; zero: it is not.
-func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements) time.Time {
+// Since returns since when capacity of a type has been dry for some requirements; zero: it is not. It waits for nothing.
+func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements) (since time.Time) {
 	if !d.AnyDry.Load() {
 		return time.Time{}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	since, _ := d.Of(capacityType).Dry(shape)
+	for i, tracker := range d.both() {
+		all := d.standing[i].Load()
+		if all == nil || tracker.capacity != capacityType {
+			continue
+		}
+		for _, v := range *all {
+			if shape.AtLeast(v.requirements) {
+				since = when.Earlier(since, v.since)
+			}
+		}
+	}
 	return since
 }
 

@@ -1,0 +1,5 @@
+// Package shapes keeps what is known about the shapes of pods, their scheduling requirements as text, in little memory.
+//
+//   - interned.go: one copy of equal texts ([Interned]);
+//   - parsed.go: what texts say, as long as there is room ([Parser]).
+package shapes
