@@ -51,6 +51,9 @@ func (a *adapter[T]) act(ctx context.Context, e *engagement, req Request[T]) (en
 	defer func() {
 		if p := recover(); p != nil {
 			end = a.controller.panicked(e, client.ObjectKeyFromObject(req.Object), p)
+			if a.finalizes(req.Object) {
+				end = a.overdue(req, end)
+			}
 		}
 	}()
 	ctx = logr.NewContextWithSlogLogger(ctx, req.Log) // what controller-runtime's log.FromContext returns

@@ -109,6 +109,11 @@ func (a *adapter[T]) finalize(ctx context.Context, e *engagement, req Request[T]
 	return finalEnding(result), true
 }
 
+// finalizes reports whether an object is being deleted and is held by this controller.
+func (a *adapter[T]) finalizes(obj T) bool {
+	return a.primary.finalizer != "" && obj.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(obj, a.primary.finalizer)
+}
+
 // overdue marks the ending of a Finalize that has had longer than its deadline, and sees to it that one that waits is looked
 // at when the deadline passes.
 func (a *adapter[T]) overdue(req Request[T], end ending) ending {

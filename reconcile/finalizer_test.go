@@ -154,6 +154,21 @@ func TestCleaningUpThatTakesTooLongIsStalledAndGoesOn(t *testing.T) {
 	})
 }
 
+// A defect in a Finalizer is no reason that nobody hears of an object that cannot go.
+func TestCleaningUpThatPanicsIsStalledAfterItsDeadline(t *testing.T) {
+	inPlant(t, func(h *hub) *Builder[*gadget] {
+		return cleaning(func() (FinalizeResult, error) { panic("no such volume") })(h).FinalizeDeadline(20 * time.Minute)
+	}, func(t *testing.T, h *hub, s *plant) {
+		s.create(newGadget("one"))
+		remove[*gadget](s, "one")
+		time.Sleep(time.Hour)
+		got := mustRead[*gadget](s, "one")
+		if c := condition(got, ConditionStalled); !strings.HasPrefix(c, "True/CleanUpOverdue: cleaning up has taken longer than 20m0s") || h.value("plimsoll_finalizers_overdue", "member=a") != 1 {
+			t.Errorf("status %+v", got.Status)
+		}
+	})
+}
+
 func TestWhatIsNotOursIsLetGoAndToldSo(t *testing.T) {
 	inPlant(t, cleaning(func() (FinalizeResult, error) { return NotOurs("its member was detached"), nil }), func(t *testing.T, h *hub, s *plant) {
 		g := newGadget("one")

@@ -68,6 +68,7 @@ type replica struct {
 	panics     bool
 	lapsed     bool // could not renew its Lease
 	starting   bool // has not read the registrations yet
+	questions  *limits.Questions
 }
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
@@ -82,12 +83,12 @@ func (f *fleet) replica(t testing.TB, address string) *replica {
 	r := &replica{
 		fleet: f, address: address, stop: stop,
 		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
-		operations: map[string]reconcile.Operation{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), batches: NewBatches(), shut: map[string]string{},
+		operations: map[string]reconcile.Operation{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), batches: NewBatches(), shut: map[string]string{}, questions: limits.NewQuestions(),
 	}
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r}, batches: r.batches,
-		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), stopping: stopping, log: log,
+		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), questions: r.questions, stopping: stopping, log: log,
 	}
 	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
 	newServices(core).register(calls)

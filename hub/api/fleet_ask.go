@@ -43,9 +43,12 @@ func askPlanner[T any](ctx context.Context, s *fleetService, p *fleetv1.FleetPla
 	return answer, err
 }
 
+// reasonNotPlanned is of FleetPlacements that no round has planned.
+const reasonNotPlanned = "NOT_PLANNED"
+
 // errNotPlanned is why a FleetPlacement that is there cannot be explained.
 func errNotPlanned(p *fleetv1.FleetPlacement) error {
-	return apierror.WithReason(status.Newf(codes.Unavailable, "FleetPlacement %q of namespace %q has not been planned yet", p.Name, p.Namespace), "NOT_PLANNED", nil).Err()
+	return apierror.WithReason(status.Newf(codes.Unavailable, "FleetPlacement %q of namespace %q has not been planned yet", p.Name, p.Namespace), reasonNotPlanned, nil).Err()
 }
 
 // ExplainFleetPlacement implements [plimsollv1.FleetServiceServer].
@@ -56,7 +59,11 @@ func (s *fleetService) ExplainFleetPlacement(ctx context.Context, request *plims
 	}
 	answer, err := askPlanner(ctx, s, p, question[*plimsollv1.ExplainFleetPlacementResponse]{
 		local: func() (*plimsollv1.ExplainFleetPlacementResponse, error) {
-			found, ok := s.fleet.Explain(p.Namespace, p.Name)
+			var found placing.Explanation
+			var ok bool
+			if err := s.questions.Ask(ctx, payer(ctx), func() { found, ok = s.fleet.Explain(p.Namespace, p.Name) }); err != nil {
+				return nil, err
+			}
 			if !ok {
 				return nil, errNotPlanned(p)
 			}
@@ -158,7 +165,13 @@ func (s *fleetService) WhatIfFleetPlacement(ctx context.Context, request *plimso
 	}
 	answer, err := askPlanner(ctx, s, p, question[*plimsollv1.WhatIfFleetPlacementResponse]{
 		local: func() (*plimsollv1.WhatIfFleetPlacementResponse, error) {
-			found, ok := s.fleet.Suppose(p.Namespace, p.Name, placing.Hypothesis{Change: change, IgnoreWindow: request.GetIgnoreWindow()})
+			var found placing.Supposition
+			var ok bool
+			if err := s.questions.Ask(ctx, payer(ctx), func() {
+				found, ok = s.fleet.Suppose(p.Namespace, p.Name, placing.Hypothesis{Change: change, IgnoreWindow: request.GetIgnoreWindow()})
+			}); err != nil {
+				return nil, err
+			}
 			if !ok {
 				return nil, errNotPlanned(p)
 			}

@@ -415,6 +415,27 @@ func TestAFleetPlacementIsShownWhole(t *testing.T) {
 	distinct(t, "capacities", capacityWords, plimsollv1.CapacityType_name, 1)
 }
 
+// Planning takes up to half a second of a processor, and a caller who is not answered soon asks again.
+func TestNoPlanIsMadeForACallerWhoHasGone(t *testing.T) {
+	r := shop(t)
+	r.place("shop", "search", 2, "prod")
+	free, busy := make(chan struct{}), make(chan struct{})
+	go func() { _ = r.questions.Ask(context.Background(), "somebody", func() { close(busy); <-free }) }()
+	<-busy
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	calls := plimsollv1.NewFleetServiceClient(r.peer)
+	_, why := calls.ExplainFleetPlacement(ctx, &plimsollv1.ExplainFleetPlacementRequest{Namespace: "shop", Name: "search"})
+	_, what := calls.WhatIfFleetPlacement(ctx, &plimsollv1.WhatIfFleetPlacementRequest{Namespace: "shop", Name: "search", MinOnDemand: new(int32(4))})
+	if status.Code(why) != codes.DeadlineExceeded || status.Code(what) != codes.DeadlineExceeded {
+		t.Errorf("%v, %v", why, what)
+	}
+	close(free)
+	if _, err := calls.ExplainFleetPlacement(t.Context(), &plimsollv1.ExplainFleetPlacementRequest{Namespace: "shop", Name: "search"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhyAndWhatIfOfAFleetPlacement(t *testing.T) {
 	r := shop(t)
 	p := r.place("shop", "search", 2, "prod", "secret")

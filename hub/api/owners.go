@@ -31,6 +31,7 @@ type core struct {
 	peers     Peers    // nil: another replica asks, and nothing is passed on any further
 	rights    access
 	filters   *limits.Budgets // what filters of callers may cost here
+	questions *limits.Questions
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops
 	recheck   time.Duration   // see [Options.RecheckEvery]
@@ -174,7 +175,7 @@ func askPeer[T any](ctx context.Context, c *core, member, owner string, q questi
 }
 
 // theCallers are the reasons of errors that callers get as another replica says them.
-var theCallers = []string{reasonNotAnswering, reasonBegun, reasonTooManyOrders, limits.FilterBudget}
+var theCallers = []string{reasonNotAnswering, reasonBegun, reasonTooManyOrders, reasonNotPlanned, limits.FilterBudget, limits.PlanBudget}
 
 // peerError is what the caller gets of an error of the replica at owner. Its answers about the request are the caller's to see; what went
 // wrong between replicas is not.

@@ -33,7 +33,7 @@ func newPeer(stopping context.Context, backend Backend, log *slog.Logger, option
 	server := grpc.NewServer(options...)
 	newServices(&core{
 		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership, events: backend.Events, fleet: backend.Fleet, batches: backend.Batches,
-		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), stopping: stopping, log: log,
+		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), questions: limits.NewQuestions(), stopping: stopping, log: log,
 	}).register(server)
 	return server
 }

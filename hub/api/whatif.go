@@ -25,7 +25,13 @@ func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIf
 
 func (s *workloadService) suppose(ctx context.Context, known clusters.Status, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
 	now, kind := time.Now(), s.kindOf(request.GetKind())
-	found, ok := s.workloads.Suppose(known.Name, kind, request.GetNamespace(), request.GetName(), hypothesisOf(request), now)
+	var found report.WhatIf
+	var ok bool
+	if err := s.questions.Ask(ctx, payer(ctx), func() {
+		found, ok = s.workloads.Suppose(known.Name, kind, request.GetNamespace(), request.GetName(), hypothesisOf(request), now)
+	}); err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, s.missing(ctx, known, kind, request.GetNamespace(), request.GetName())
 	}

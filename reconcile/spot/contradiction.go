@@ -9,10 +9,10 @@ import (
 // contradictionLocked reports which nodes are not what an owner's template asks for, and since when. The caller holds the
 // directory's mu.
 func (d *directory) contradictionLocked(o *owner) (plan.Contradiction, time.Time) {
-	if o.template == nil {
+	if o.template == nil || !o.template.narrow {
 		return plan.ContradictionNone, time.Time{}
 	}
-	return d.nodes.Contradiction(o.template.needs(), &o.template.memo, d.capacity, time.Now())
+	return d.nodes.Contradiction(o.template.needs, &o.template.memo, d.capacity, time.Now())
 }
 
 // observeContradictions sets what the nodes cannot give to the templates of a workload's owners.

@@ -76,7 +76,7 @@ func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T
 		capacityType := testCapacity(t)
 		needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&c.spec, "shop", "", capacityType))
 		var memo nodes.ContradictionMemo
-		if got, _ := twoOfEach().Contradiction(needs, &memo, capacityType, spottest.Epoch); got != c.want {
+		if got, _ := twoOfEach().Contradiction(asks(needs), &memo, capacityType, spottest.Epoch); got != c.want {
 			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
 		}
 	}
@@ -86,23 +86,23 @@ func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
 	table, capacityType := twoOfEach(), testCapacity(t)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	var memo nodes.ContradictionMemo
-	if got, since := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
+	if got, since := table.Contradiction(asks(needs), &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
 		t.Fatalf("%q since %s", got, since)
 	}
 	another := &corev1.Node{}
 	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
 	table.Set(another, &nodes.Interruptions{}, spottest.Epoch)
-	if got, since := table.Contradiction(needs, &memo, capacityType, spottest.Epoch.Add(time.Hour)); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
+	if got, since := table.Contradiction(asks(needs), &memo, capacityType, spottest.Epoch.Add(time.Hour)); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
 		t.Errorf("%q since %s: it has stood since %s", got, since, spottest.Epoch)
 	}
 	fits := &corev1.Node{}
 	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
 	table.Set(fits, &nodes.Interruptions{}, spottest.Epoch)
-	if got, _ := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	if got, _ := table.Contradiction(asks(needs), &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q, though a spot node fits", got)
 	}
 	table.Remove("s3", spottest.Epoch)
-	if got, _ := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot {
+	if got, _ := table.Contradiction(asks(needs), &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot {
 		t.Errorf("%q, though no spot node fits any more", got)
 	}
 }
@@ -115,13 +115,13 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", "karpenter.sh/nodepool": "general"}
 	made.Set(node, &nodes.Interruptions{}, spottest.Epoch)
 	var memo nodes.ContradictionMemo
-	if got, _ := made.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	if got, _ := made.Contradiction(asks(needs), &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where Karpenter makes nodes to measure", got)
 	}
 	none := twoOfEach()
 	none.Remove("s1", spottest.Epoch)
 	none.Remove("s2", spottest.Epoch)
-	if got, _ := none.Contradiction(needs, new(nodes.ContradictionMemo), capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	if got, _ := none.Contradiction(asks(needs), new(nodes.ContradictionMemo), capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where there is no spot node at all", got)
 	}
 }
@@ -129,8 +129,8 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
 	table, capacityType, memo := twoOfEach(), testCapacity(t), new(nodes.ContradictionMemo)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
-	table.Contradiction(needs, memo, capacityType, spottest.Epoch)
-	if n := testing.AllocsPerRun(100, func() { table.Contradiction(needs, memo, capacityType, spottest.Epoch) }); n > 0 {
+	table.Contradiction(asks(needs), memo, capacityType, spottest.Epoch)
+	if n := testing.AllocsPerRun(100, func() { table.Contradiction(asks(needs), memo, capacityType, spottest.Epoch) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -152,4 +152,9 @@ func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
 			t.Errorf("%q is reported again: %+v", c, again)
 		}
 	}
+}
+
+// asks is a template that has been parsed.
+func asks(needs capacity.NodeRequirements) func() capacity.NodeRequirements {
+	return func() capacity.NodeRequirements { return needs }
 }

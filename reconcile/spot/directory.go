@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/shapes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -40,6 +41,7 @@ type directory struct {
 	kinds    kindTable
 	splitOf  func(policy.WorkloadKey) *policy.FleetSplit // what fleet placements want; nil: nothing
 	only     []string                                    // the namespaces that the member is registered for; nil: all
+	probes   string                                      // the namespace of probes
 
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
@@ -53,6 +55,7 @@ type directory struct {
 	replaces   time.Time                              // until when another directory of the member may have been in use; zero: none was
 	plans      map[policy.WorkloadKey]report.Workload // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
+	needs      shapes.Search // for owners that need a decision on a shortage; only tend looks at it
 	nodes      *nodes.Table
 	droughts   *shortage.Trackers
 	signs      *nodes.Autoscalers // of nodes that are on their way; nil: nobody can be asked

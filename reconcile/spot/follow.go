@@ -123,7 +123,7 @@ func (f *follower) gone(obj any) {
 }
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
-	if isProbe(pod) {
+	if f.directory.isProbe(pod) {
 		f.directory.droughts.ProbeSeen(f.member.engine.options.Keys, pod, f.directory.nodes.JoinedOf, now)
 		return
 	}
@@ -148,7 +148,7 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 
 func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
 	f.directory.droughts.Gone(pod.UID)
-	if isProbe(pod) {
+	if f.directory.isProbe(pod) {
 		f.directory.droughts.ProbeGone(pod.Name)
 		return
 	}

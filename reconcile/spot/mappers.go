@@ -30,11 +30,8 @@ func (e *Engine) workloadOfReplicaSet(kind string) reconcile.Mapper {
 // nothing: the event of the ReplicaSet follows.
 func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
 	return func(ctx context.Context, m *reconcile.Member, obj client.Object) []types.NamespacedName {
-		if isProbe(obj) {
-			if dir := e.directory(m.Name); dir != nil {
-				return e.workloadsOfProbe(ctx, dir, m.Reader, obj, kind)
-			}
-			return nil
+		if dir := e.directory(m.Name); dir != nil && dir.isProbe(obj) {
+			return e.workloadsOfProbe(ctx, dir, m.Reader, obj, kind)
 		}
 		if pod, ok := obj.(*corev1.Pod); ok && kind == KindDeployment {
 			if r := releasedOf(e.options.Keys, pod); r != nil {

@@ -112,7 +112,7 @@ func (m *member) follow(ctx context.Context) {
 	go m.followPools(ctx, f.directory)
 	defer f.detach()
 	defer m.withdraw()
-	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()
+	f.directory.kinds, f.directory.only, f.directory.probes = m.engine.kinds, m.namespaces(), m.probeNamespace()
 	f.directory.splitOf = func(key policy.WorkloadKey) *policy.FleetSplit { return m.engine.splits.of(m.name, key) }
 	all := m.workloadKinds()
 	required, workloads := needed(), all

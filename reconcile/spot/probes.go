@@ -66,14 +66,9 @@ const (
 	tendMaxRetry = time.Minute
 )
 
-// isProbe reports whether a pod is one of our probes.
-func isProbe(pod client.Object) bool {
-	for key, value := range pod.GetLabels() {
-		if value == probeSlot && strings.HasSuffix(key, "/slot") {
-			return metav1.GetControllerOfNoCopy(pod) == nil
-		}
-	}
-	return false
+// isProbe reports whether a pod is one of our probes: in any other namespace a tenant may write what looks like one.
+func (d *directory) isProbe(pod client.Object) bool {
+	return pod.GetLabels()[d.keys.Slot()] == probeSlot && pod.GetNamespace() == d.probes && metav1.GetControllerOfNoCopy(pod) == nil
 }
 
 // tend manages the probes of a member until ctx ends: whenever something is heard of its droughts, and periodically.
@@ -120,7 +115,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if m.directory.Load() != dir {
 		return now.Add(tendRetry), nil // not complete yet
 	}
-	dir.droughts.Forget(dir.shapes, now)
+	dir.forgetDroughts(now)
 	if !m.mayTend() {
 		dir.droughts.Step(now)
 		return now.Add(tendHeld), nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -50,11 +51,18 @@ func TestAProbeKeepsItsDecisionAndGivesWayToEveryOtherPod(t *testing.T) {
 	if pod.Spec.PriorityClassName != ProbePriorityClass || *priorityClass().PreemptionPolicy != corev1.PreemptNever || priorityClass().Value >= 0 {
 		t.Errorf("priority class %q", pod.Spec.PriorityClassName)
 	}
-	if !isProbe(pod) {
+	d := newDirectory(e.options.Keys, policy.Defaults{}, nil)
+	d.probes = pod.Namespace
+	if !d.isProbe(pod) {
 		t.Error("it is not known for a probe")
 	}
+	d.probes = "elsewhere"
+	if d.isProbe(pod) {
+		t.Error("a tenant's pod is taken for a probe")
+	}
+	d.probes = pod.Namespace
 	pod.Labels[e.options.Keys.Slot()] = "3"
-	if isProbe(pod) {
+	if d.isProbe(pod) {
 		t.Error("a replica is taken for a probe")
 	}
 }

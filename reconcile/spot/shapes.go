@@ -12,6 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
@@ -91,19 +92,12 @@ func templateOf(obj client.Object, labels map[string]string) *template {
 }
 
 // needs is what the template asks of nodes; nil: nothing.
-func (t *template) needs() capacity.NodeRequirements {
-	if !t.narrow {
-		return nil
-	}
-	return t.parsed().Needs
-}
+func (t *template) needs() capacity.NodeRequirements { return t.parsed().Needs }
 
-// constraints are the template's topology spread constraints that must hold.
-func (t *template) constraints() []corev1.TopologySpreadConstraint {
-	if !t.spread {
-		return nil
-	}
-	return t.parsed().Constraints
+// spreads are the template's topology spread constraints that must hold, and what it asks of nodes.
+func (t *template) spreads() ([]corev1.TopologySpreadConstraint, capacity.NodeRequirements) {
+	shape := t.parsed()
+	return shape.Constraints, shape.Needs
 }
 
 func (t *template) parsed() *shapes.Shape {
@@ -122,14 +116,19 @@ func (o *owner) learnShape(pod *corev1.Pod) {
 	}
 }
 
-// shapeLocked returns the shape of an owner's pods; false when nothing shows it. The caller holds the directory's mu.
-func (o *owner) shapeLocked() (capacity.Requirements, bool) {
+// shapeTextLocked returns the shape of an owner's pods, as text; empty when nothing shows it. The caller holds the directory's mu.
+func (o *owner) shapeTextLocked() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if shape, ok := requirementsOf(o.shape); ok || o.template == nil {
-		return shape, ok
+	if o.shape == "" && o.template != nil {
+		return o.template.shape
 	}
-	return requirementsOf(o.template.shape)
+	return o.shape
+}
+
+// shapeLocked returns the shape of an owner's pods; false when nothing shows it. The caller holds the directory's mu.
+func (o *owner) shapeLocked() (capacity.Requirements, bool) {
+	return requirementsOf(o.shapeTextLocked())
 }
 
 // drySinceLocked returns since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
@@ -153,17 +152,28 @@ func (s *standing) mix() policy.Mix {
 	return mix
 }
 
-// shapes returns those of all owners that want replicas.
-func (d *directory) shapes() []capacity.Requirements {
+// texts returns the texts of the shapes of all owners that want replicas.
+func (d *directory) texts() []string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	all := make([]capacity.Requirements, 0, len(d.owners))
+	all := make([]string, 0, len(d.owners))
 	for _, o := range d.owners {
-		if shape, ok := o.shapeLocked(); ok && (o.kind == "" || o.replicas > 0) {
-			all = append(all, shape)
+		if text := o.shapeTextLocked(); text != "" && (o.kind == "" || o.replicas > 0) {
+			all = append(all, text)
 		}
 	}
 	return all
+}
+
+// forgetDroughts ends the decisions on shortages that no owner has any more.
+func (d *directory) forgetDroughts(now time.Time) {
+	d.droughts.Forget(func(stand []shortage.Standing) []bool {
+		decisions := make([]shapes.Decision, len(stand))
+		for i := range stand {
+			decisions[i] = shapes.Decision{Requirements: stand[i].Requirements, Text: stand[i].Text}
+		}
+		return d.needs.Needed(&parsedShapes, decisions, d.texts)
+	}, now)
 }
 
 // drySince returns since when capacity of each type has been dry for an owner's pods; zero: it is not.
@@ -176,7 +186,8 @@ func (d *directory) drySince(o *owner) (spot, onDemand time.Time) {
 // shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing shows it.
 func (d *directory) shape(o *owner) capacity.Requirements {
 	d.mu.RLock()
-	defer d.mu.RUnlock()
-	shape, _ := o.shapeLocked()
+	text := o.shapeTextLocked()
+	d.mu.RUnlock()
+	shape, _ := requirementsOf(text)
 	return shape
 }

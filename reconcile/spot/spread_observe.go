@@ -5,7 +5,10 @@ import "github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 // spreadsOf returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
 // be changed.
 func (d *directory) spreadsOf(tmpl *template) []plan.Spread {
-	return d.nodes.Spreads(tmpl.constraints(), tmpl.needs(), &tmpl.spreadMemo, d.capacity)
+	if !tmpl.spread {
+		return nil
+	}
+	return d.nodes.Spreads(tmpl.spreads, &tmpl.spreadMemo, d.capacity)
 }
 
 // together returns the topology keys of an owner's constraints for which admission has all nodes counted.

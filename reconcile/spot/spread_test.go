@@ -51,7 +51,10 @@ func spreadsIn(t *testing.T, spec *corev1.PodSpec, table *nodes.Table) []plan.Sp
 	t.Helper()
 	capacityType := testCapacity(t)
 	shape := capacity.RequirementsOf(spec, "shop", "", capacityType)
-	return table.Spreads(shape.SpreadConstraints(), capacity.NodeRequirementsOf(shape), &nodes.SpreadMemo{}, capacityType)
+	asked := func() ([]corev1.TopologySpreadConstraint, capacity.NodeRequirements) {
+		return shape.SpreadConstraints(), capacity.NodeRequirementsOf(shape)
+	}
+	return table.Spreads(asked, &nodes.SpreadMemo{}, capacityType)
 }
 
 func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing.T) {

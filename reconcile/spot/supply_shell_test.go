@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/admissiontest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
@@ -204,5 +205,26 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})
 	if admissiontest.Patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
 		t.Errorf("what it found is lost with the next pod: %s", again.Patch)
+	}
+}
+
+// Any tenant may create a pod with the label of a probe, and would turn a capacity type off for everybody.
+func TestATenantsPodIsNoProbe(t *testing.T) {
+	s, now := newShell(t, nil, false), time.Now()
+	dir := s.follower.directory
+	dir.probes = s.options.Probes.Namespace
+	everything := shortage.Probe{Decision: shortage.Decision{Capacity: capacity.Spot, Since: now, NextProbe: now.Add(time.Hour)}, Gated: true}
+	everything.Name = shortage.ProbeName(everything.Requirements.String(), &everything.Decision)
+	foreign := s.probePod(&everything, "shop", spottest.ByConfiguration)
+	s.follower.seen(foreign)
+	if s.workloadsOfPod(KindDeployment)(t.Context(), &reconcile.Member{Name: testMember}, foreign); dir.droughts.AnyDry.Load() {
+		t.Error("spot is dry, because a tenant says so")
+	}
+	own := s.probePod(&everything, dir.probes, spottest.ByConfiguration)
+	if s.follower.seen(own); !dir.droughts.AnyDry.Load() {
+		t.Error("what the hub knew before a restart is not read")
+	}
+	if s.follower.gone(foreign); len(dir.droughts.Step(now).Create) > 0 {
+		t.Error("the hub's probe counts as gone, because a tenant's pod of that name is")
 	}
 }

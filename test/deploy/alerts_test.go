@@ -53,6 +53,9 @@ load 1m
   plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x400
   plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x400
   plimsoll_workload_misplaced{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x400
+  plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="b",member="prod-eu",controller="webapp"} 1x400
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="b",member="prod-eu",capacity="spot"} 1x400
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="b",member="prod-eu",capacity="on-demand"} 1x400
   plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
   plimsoll_workload_misplaced{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
   plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x400

@@ -15,7 +15,7 @@ var fleet = board{
 			{kind: number, title: "Floors broken", about: "Workloads with fewer on-demand replicas than their min-on-demand.", red: 1,
 				queries: one(orZero("count("+owned(`plimsoll_workload_floor_missing{job=~"$job"}`)+" > 0)"), "workloads")},
 			{kind: number, title: "Members without spot", about: "Members where spot has no room for pods of some requirements.", red: 1,
-				queries: one(orZero(`count(max by (member) (plimsoll_spot_dry{job=~"$job",capacity="spot"}) > 0)`), "members")},
+				queries: one(orZero("count(max by (member) ("+owned(`plimsoll_spot_dry{job=~"$job",capacity="spot"}`)+") > 0)"), "members")},
 			{kind: number, title: "Replicas that act", about: "1 for each hub. 0 means that nobody acts.",
 				queries: one(`sum(plimsoll_owner{job=~"$job"})`, "act")},
 		}},

@@ -54,7 +54,7 @@ var member = board{
 				queries: []query{
 					{`sum by (controller) (plimsoll_reconciles_running{` + of + `})`, "{{controller}} running"},
 					{`sum by (controller) (plimsoll_reconcile_stuck{` + of + `})`, "{{controller}} stuck"},
-					{`max by (controller) (plimsoll_finalizers_overdue{` + of + `})`, "{{controller}} overdue"},
+					{"max by (controller) (" + owned(`plimsoll_finalizers_overdue{`+of+`}`) + ")", "{{controller}} overdue"},
 				}},
 		}},
 		{"New pods", []panel{

@@ -28,7 +28,7 @@ var placement = board{
 		}},
 		{"Capacity", []panel{
 			{title: "Requirements without room", about: "Shapes of pods for which a capacity type of a member has no room.", unit: count, red: 1,
-				queries: one(`max by (member, capacity) (plimsoll_spot_dry{`+of+`})`, "{{member}} {{capacity}}")},
+				queries: one("max by (member, capacity) ("+owned(`plimsoll_spot_dry{`+of+`}`)+")", "{{member}} {{capacity}}")},
 			{title: "Reservations", about: "Slots reserved for pods that were admitted and are not in the cache yet. Those that stay are of pods that were never created.", unit: count,
 				queries: one("sum by (member) ("+owned(`plimsoll_reservations_live{`+of+`}`)+")", "{{member}}")},
 			{title: "Moves", about: "Pods that were moved for the mix, each minute.", unit: perMinute,

@@ -151,9 +151,17 @@ func matcher(s *metav1.LabelSelector) (labels.Selector, error) {
 // price finds what replicas cost in each member. What cannot be read counts as not known.
 func (a *asked) price(prices []v1alpha1.Price, members []Member) {
 	a.prices = map[string][2]float64{}
+	selectors := make([]labels.Selector, len(prices))
+	for i := range prices {
+		var err error
+		if selectors[i], err = matcher(&prices[i].Selector); err != nil {
+			a.invalid = cmp.Or(a.invalid, fmt.Sprintf("prices[%d].selector: %v", i, err))
+			selectors[i] = labels.Nothing()
+		}
+	}
 	for i := range members {
 		m := &members[i]
-		if found, ok := a.placementPrice(prices, m); ok {
+		if found, ok := a.placementPrice(prices, selectors, m); ok {
 			a.prices[m.Name] = found
 			continue
 		}
@@ -176,14 +184,10 @@ func (a *asked) price(prices []v1alpha1.Price, members []Member) {
 	}
 }
 
-func (a *asked) placementPrice(prices []v1alpha1.Price, m *Member) (both [2]float64, found bool) {
+// placementPrice returns the first of prices whose selector matches a member.
+func (a *asked) placementPrice(prices []v1alpha1.Price, selectors []labels.Selector, m *Member) (both [2]float64, found bool) {
 	for i := range prices {
-		matches, err := matcher(&prices[i].Selector)
-		if err != nil {
-			a.invalid = cmp.Or(a.invalid, fmt.Sprintf("prices[%d].selector: %v", i, err))
-			return both, false
-		}
-		if !matches.Matches(labels.Set(m.Labels)) {
+		if !selectors[i].Matches(labels.Set(m.Labels)) {
 			continue
 		}
 		spotPrice, good := priceIn(string(prices[i].Spot))

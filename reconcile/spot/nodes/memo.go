@@ -21,19 +21,18 @@ type contradictionFound struct {
 	since time.Time
 }
 
-// Contradiction returns what of the nodes pods of a template cannot have, and since when that is known.
-func (t *Table) Contradiction(needs capacity.NodeRequirements, memo *ContradictionMemo, capacityType capacity.Labels, now time.Time) (plan.Contradiction, time.Time) {
-	if len(needs) == 0 {
-		return plan.ContradictionNone, time.Time{}
-	}
+// Contradiction returns what of the nodes pods of a template cannot have, and since when that is known. needs is called when the memo does
+// not know it.
+func (t *Table) Contradiction(needs func() capacity.NodeRequirements, memo *ContradictionMemo, capacityType capacity.Labels, now time.Time) (plan.Contradiction, time.Time) {
 	before, generation := memo.last.Load(), t.generation.Load()
 	if before != nil && before.nodes == generation {
 		return before.what, before.since
 	}
 	found := &contradictionFound{nodes: generation, since: now}
 	if !t.scaled.Load() {
+		asked := needs()
 		t.mu.RLock()
-		found.what = plan.ContradictionOf(needs, capacityType, t.labelled())
+		found.what = plan.ContradictionOf(asked, capacityType, t.labelled())
 		t.mu.RUnlock()
 	}
 	if before != nil && before.what == found.what {
@@ -53,16 +52,14 @@ type spreadsFound struct {
 	spreads []plan.Spread
 }
 
-// Spreads returns topology spread constraints of a template, which needs such nodes, with the domains that the nodes form now. The result is not to
-// be changed.
-func (t *Table) Spreads(constraints []corev1.TopologySpreadConstraint, needs capacity.NodeRequirements, memo *SpreadMemo, labels capacity.Labels) []plan.Spread {
-	if len(constraints) == 0 {
-		return nil
-	}
+// Spreads returns topology spread constraints of a template, with the domains that the nodes form now. The result is not to be changed. of returns
+// the constraints and which nodes the template needs, and is called when the memo does not know them.
+func (t *Table) Spreads(of func() ([]corev1.TopologySpreadConstraint, capacity.NodeRequirements), memo *SpreadMemo, labels capacity.Labels) []plan.Spread {
 	generation := t.generation.Load()
 	if before := memo.last.Load(); before != nil && before.nodes == generation {
 		return before.spreads
 	}
+	constraints, needs := of()
 	t.mu.RLock()
 	found := &spreadsFound{generation, plan.SpreadsOf(constraints, needs, labels, t.labelled())}
 	t.mu.RUnlock()

@@ -6,5 +6,5 @@
 //   - trackers.go: both types of a member, for concurrent use ([Trackers]);
 //   - patience.go: how long pods are given for nodes that are on their way ([StartTimes]);
 //   - probe.go, probes.go: the pods that find out whether there is room again, and what is to be done about them ([ProbeOf]);
-//   - relapse.go: what is made of probes that found room where replicas found none.
+//   - relapse.go, tried.go: what is made of probes that found room where replicas found none.
 package shortage

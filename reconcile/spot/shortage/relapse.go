@@ -78,11 +78,7 @@ func (d *Tracker) forgetPast(now time.Time) {
 			delete(d.past, text)
 		}
 	}
-	for replica, at := range d.tried {
-		if now.Sub(at) > policy.TriedTime {
-			delete(d.tried, replica)
-		}
-	}
+	d.tried.forget(now.Add(-policy.TriedTime))
 }
 
 // prove takes in that a pod was bound: where a probe had found room for such pods, there is.
@@ -107,10 +103,11 @@ func (d *Tracker) Probing(shape capacity.Requirements) bool {
 // Tried returns until when a replica is left where it is, for when it was moved here it found no node; zero: it was not. See
 // [Pod.Replica].
 func (d *Tracker) Tried(replica string) time.Time {
-	if at, ok := d.tried[replica]; ok {
-		return at.Add(policy.TriedTime)
+	at := d.tried.of(replica)
+	if at.IsZero() {
+		return at
 	}
-	return time.Time{}
+	return at.Add(policy.TriedTime)
 }
 
 // Recall takes in what a pod says that a process before this one found: at a time its replica was moved here and found no node. A
@@ -119,9 +116,7 @@ func (d *Tracker) Recall(replica string, at, now time.Time) {
 	if at.After(now) || now.Sub(at) > policy.TriedTime {
 		return
 	}
-	if at.After(d.tried[replica]) {
-		d.tried[replica] = at
-	}
+	d.tried.add(replica, at)
 }
 
 // bindingShows reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.

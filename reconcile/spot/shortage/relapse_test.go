@@ -111,14 +111,14 @@ func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
 func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
 	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
-	if len(w.tried) > 0 {
+	if w.tried.len() > 0 {
 		t.Error("what found no node in the drought itself is no sign of its own")
 	}
 	now, _ = relapse(t, w, shape, now, false)
-	if len(w.tried) != 1 {
-		t.Fatalf("%v", w.tried)
+	if w.tried.len() != 1 {
+		t.Fatalf("%v", w.tried.at)
 	}
-	for replica, at := range w.tried {
+	for replica, at := range w.tried.at {
 		if until := w.Tried(replica); !until.Equal(at.Add(policy.TriedTime)) {
 			t.Errorf("left alone until %s", until)
 		}

@@ -32,9 +32,9 @@ type Tracker struct {
 	pending   map[types.UID]waiting // unschedulable pods
 	decisions map[string]*decision  // by the text of their requirements
 	past      map[string]*ended
-	probes    map[string]Probe     // that exist, by name
-	signs     map[string]sign      // of nodes that come for probes, by their names
-	tried     map[string]time.Time // replicas that found no room although a probe had, and when
+	probes    map[string]Probe // that exist, by name
+	signs     map[string]sign  // of nodes that come for probes, by their names
+	tried     tried
 
 	generation uint64
 }
@@ -63,7 +63,7 @@ func NewSpotTracker(s Settings) *Tracker { return NewTracker(capacity.Spot, s, &
 // NewTracker is [NewSpotTracker] for a capacity type, with start times that several may share.
 func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tracker {
 	return &Tracker{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, decisions: map[string]*decision{},
-		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
+		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: tried{at: map[string]time.Time{}}}
 }
 
 // Observe takes in what is known about a pod that is steered to the capacity type, whether a node has it or not.
@@ -111,13 +111,25 @@ func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.T
 	}
 }
 
+// clockSkew is how far the clocks of two replicas of the hub may be apart, and a bit more.
+const clockSkew = 5 * time.Minute
+
+// credible reports whether the hub may have written a decision on a probe: it judges no such requirements, and writes no such times.
+func (d *Tracker) credible(p *Probe, now time.Time) bool {
+	latest := now.Add(clockSkew)
+	return judged(p.Requirements) && !p.Since.After(latest) && !p.NextProbe.After(latest.Add(max(d.settings.MostBetween, mostAfterRelapses)))
+}
+
 // ObserveProbe takes in what is known about a probe that exists. One of a decision that this process does not know is the
-// memory of a process before it.
-func (d *Tracker) ObserveProbe(p Probe, _ time.Time) {
+// memory of a process before it, unless the hub cannot have written it: then it is deleted.
+func (d *Tracker) ObserveProbe(p Probe, now time.Time) {
 	if p.Capacity != d.capacity {
 		return
 	}
 	d.probes[p.Name] = p
+	if !d.credible(&p, now) {
+		return
+	}
 	text := p.Requirements.String()
 	if over, ok := d.past[text]; ok && !p.Since.After(over.at) {
 		return
@@ -159,17 +171,18 @@ func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
 	return since, dry
 }
 
-// standing is of a decision what does not change as long as it stands.
-type standing struct {
-	requirements capacity.Requirements
-	since        time.Time
+// Standing is of a [Decision] what does not change as long as it stands.
+type Standing struct {
+	Requirements capacity.Requirements
+	Text         string // of the requirements
+	Since        time.Time
 }
 
 // standing returns the decisions that stand.
-func (d *Tracker) standing() []standing {
-	all := make([]standing, 0, len(d.decisions))
+func (d *Tracker) standing() []Standing {
+	all := make([]Standing, 0, len(d.decisions))
 	for _, v := range d.decisions {
-		all = append(all, standing{v.Requirements, v.Since})
+		all = append(all, Standing{v.Requirements, v.text, v.Since})
 	}
 	return all
 }
@@ -186,12 +199,10 @@ func (d *Tracker) Decisions() []Decision {
 // Generation changes whenever a decision comes or goes: then the plans of the member's workloads may be different.
 func (d *Tracker) Generation() uint64 { return d.generation }
 
-// Forget drops the decisions that nobody needs: those for which needed is false have no owner left whose pods they are about.
-func (d *Tracker) Forget(needed func(capacity.Requirements) bool, now time.Time) {
-	for _, v := range d.decisions {
-		if !needed(v.Requirements) {
-			d.end(v, now)
-		}
+// Forget ends the decision on the requirements of some text, if it stands since a time.
+func (d *Tracker) Forget(text string, since, now time.Time) {
+	if v := d.decisions[text]; v != nil && v.Since.Equal(since) {
+		d.end(v, now)
 	}
 }
 
@@ -229,7 +240,7 @@ func (d *Tracker) judge(p *Pod, now time.Time) {
 	over := d.past[p.Requirements.String()]
 	d.declare(p.Requirements, now).waited = waited
 	if over != nil && over.probed && p.Replica != "" {
-		d.tried[p.Replica] = now
+		d.tried.add(p.Replica, now)
 	}
 }
 

@@ -346,7 +346,11 @@ func TestDecisionsThatNobodyNeedsEnd(t *testing.T) {
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
-	w.Forget(func(s capacity.Requirements) bool { return s.CPU > 100 }, epoch.Add(2*time.Minute))
+	w.Forget(cpu(100).String(), epoch, epoch.Add(2*time.Minute))
+	if len(w.Decisions()) != 1 {
+		t.Fatal("a decision ends that another one was before")
+	}
+	w.Forget(cpu(100).String(), epoch.Add(time.Minute), epoch.Add(2*time.Minute))
 	w.step(epoch.Add(2 * time.Minute))
 	if len(w.Decisions())+len(w.probes) > 0 {
 		t.Errorf("%+v", w.Decisions())

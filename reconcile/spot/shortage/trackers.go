@@ -28,7 +28,7 @@ type Trackers struct {
 
 	// standing are the decisions of both types, as long as published is the sum of their generations. Calls about new pods read them
 	// without the lock, which a judgement of very many shapes holds for tens of milliseconds.
-	standing  [2]atomic.Pointer[[]standing]
+	standing  [2]atomic.Pointer[[]Standing]
 	published uint64
 
 	AnyDry   atomic.Bool // a decision stands
@@ -89,7 +89,7 @@ func (d *Trackers) publish() {
 	d.AnyDry.Store(len(d.spot.decisions)+len(d.onDemand.decisions) > 0)
 	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
 	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
-	d.AnyTried.Store(len(d.spot.tried)+len(d.onDemand.tried) > 0)
+	d.AnyTried.Store(d.spot.tried.len()+d.onDemand.tried.len() > 0)
 }
 
 // Observe takes in a pod that is steered to a capacity type, and forgets it for the other.
@@ -219,8 +219,8 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 			continue
 		}
 		for _, v := range *all {
-			if shape.AtLeast(v.requirements) {
-				since = when.Earlier(since, v.since)
+			if shape.AtLeast(v.Requirements) {
+				since = when.Earlier(since, v.Since)
 			}
 		}
 	}
@@ -253,11 +253,9 @@ func (d *Trackers) Tried(has capacity.Type, replica string, noted, now time.Time
 	return drought.Tried(replica)
 }
 
-// TriedAt reports when a replica was moved to each capacity type and found no node; zero: it was not.
+// TriedAt reports when a replica was moved to each capacity type and found no node; zero: it was not. It does not wait for a judgement.
 func (d *Trackers) TriedAt(replica string) (spot, onDemand time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.spot.tried[replica], d.onDemand.tried[replica]
+	return d.spot.tried.of(replica), d.onDemand.tried.of(replica)
 }
 
 // Note remembers whether a workload has to look again when a decision comes or goes.
@@ -313,18 +311,29 @@ func (d *Trackers) SetProblem(problem string) bool {
 	return news
 }
 
-// Forget drops the decisions about requirements that no owner's pods have any more; shapes returns those that they have.
-func (d *Trackers) Forget(shapes func() []capacity.Requirements, now time.Time) {
+// Forget ends the decisions that nobody needs, because no owner is left whose pods they are about: needed returns which of those that
+// stand are needed. It is called without a lock.
+func (d *Trackers) Forget(needed func(stand []Standing) []bool, now time.Time) {
 	if !d.AnyDry.Load() {
 		return
 	}
-	have := shapes()
-	needed := func(decision capacity.Requirements) bool {
-		return slices.ContainsFunc(have, func(s capacity.Requirements) bool { return s.AtLeast(decision) })
+	var stand []Standing
+	var of []*Tracker
+	for i, tracker := range d.both() {
+		if all := d.standing[i].Load(); all != nil {
+			stand = append(stand, *all...)
+			of = append(of, slices.Repeat([]*Tracker{tracker}, len(*all))...)
+		}
+	}
+	keep := needed(stand)
+	if !slices.Contains(keep, false) {
+		return
 	}
 	d.change(func() {
-		for _, drought := range d.both() {
-			drought.Forget(needed, now)
+		for i := range stand {
+			if !keep[i] {
+				of[i].Forget(stand[i].Text, stand[i].Since, now)
+			}
 		}
 	})
 }

@@ -19,7 +19,10 @@ func TestACallAboutANewPodDoesNotWaitForAJudgement(t *testing.T) {
 	d.mu.Lock() // as while it is judged
 	defer d.mu.Unlock()
 	answer := make(chan time.Time)
-	go func() { answer <- d.Since(capacity.Spot, cpu(1000)) }()
+	go func() {
+		d.TriedAt("set-db/db-3")
+		answer <- d.Since(capacity.Spot, cpu(1000))
+	}()
 	select {
 	case since := <-answer:
 		if since.IsZero() {
@@ -55,7 +58,13 @@ func TestWhatIsDryIsPublishedWithEachChange(t *testing.T) {
 			case 4:
 				d.Step(now)
 			case 5:
-				d.Forget(func() []capacity.Requirements { return []capacity.Requirements{pod.Requirements} }, now)
+				d.Forget(func(stand []Standing) []bool {
+					keep := make([]bool, len(stand))
+					for i := range stand {
+						keep[i] = pod.Requirements.AtLeast(stand[i].Requirements)
+					}
+					return keep
+				}, now)
 			}
 			d.Judge(now)
 			now = now.Add(time.Second)
@@ -70,4 +79,44 @@ func TestWhatIsDryIsPublishedWithEachChange(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who names replicas can name as many as it likes.
+func TestReplicasWithoutEndThatWereTriedTakeLittle(t *testing.T) {
+	now := time.Now()
+	w := newTrackerWorld()
+	for n := range maxTried + 100 {
+		w.Recall(fmt.Sprint(n), now.Add(-time.Minute), now)
+	}
+	w.Recall("7", now, now)
+	if w.tried.len() != maxTried || !w.tried.of("7").Equal(now) {
+		t.Errorf("%d are remembered, the seventh from %s", w.tried.len(), w.tried.of("7"))
+	}
+}
+
+// Whoever may write in the namespace of probes can write what the hub would not.
+func TestAProbeThatTheHubCannotHaveWrittenIsDeleted(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	many := capacity.Requirements{CPU: 100}
+	for n := range maxParts + 1 {
+		many.Constraints = append(many.Constraints, fmt.Sprintf("select:%03d=a", n))
+	}
+	for name, c := range map[string]struct {
+		decision Decision
+		stands   bool
+	}{
+		"one of a replica with a clock that is ahead": {Decision{Since: now.Add(clockSkew / 2), NextProbe: now.Add(clockSkew / 2).Add(mostAfterRelapses)}, true},
+		"made in the future":                          {Decision{Since: now.AddDate(1, 0, 0), NextProbe: now}, false},
+		"to be opened in a year":                      {Decision{Since: now, NextProbe: now.AddDate(1, 0, 0)}, false},
+		"more parts than are judged":                  {Decision{Requirements: many, Since: now, NextProbe: now}, false},
+	} {
+		w := NewSpotTracker(DefaultSettings())
+		c.decision.Capacity = capacity.Spot
+		p := Probe{Name: ProbeName(c.decision.Requirements.String(), &c.decision), Decision: c.decision, Gated: true}
+		w.ObserveProbe(p, now)
+		plan := w.Step(now)
+		if stands := len(w.Decisions()) == 1; stands != c.stands || len(plan.Delete) != 0 == c.stands {
+			t.Errorf("%s: stands: %t, deleted: %v", name, stands, plan.Delete)
+		}
+	}
 }

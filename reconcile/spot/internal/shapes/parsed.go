@@ -27,6 +27,17 @@ type Parser struct {
 	bytes int // of the texts
 }
 
+// once returns the requirements of a text, which is not kept parsed if it was not before.
+func (p *Parser) once(text string) (capacity.Requirements, error) {
+	p.mu.RLock()
+	shape := p.known[text]
+	p.mu.RUnlock()
+	if shape != nil {
+		return shape.Requirements, nil
+	}
+	return capacity.ParseRequirements(text)
+}
+
 // Parse returns what a text says; the errors are those of [capacity.ParseRequirements].
 func (p *Parser) Parse(text string) (*Shape, error) {
 	p.mu.RLock()
