@@ -91,10 +91,11 @@ type owner struct {
 
 	mu         sync.Mutex
 	slots      *slots.Accounting
-	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
-	search     plan.Search   // for its pods without a slot
-	unprovable time.Time     // until when no live list is tried; see proofs
-	shape      string        // of its newest pod that was seen before it was bound, as text; empty: none was
+	news       chan struct{}        // closed when something about the owner was seen; nil while nobody waits
+	search     plan.Search          // for its pods without a slot
+	unprovable time.Time            // until when no live list is tried; see proofs
+	shape      string               // of its newest pod that was seen before it was bound, as text; empty: none was
+	shown      map[types.UID]string // the shapes of its pods that no node had when they were last seen, or when it last mattered
 }
 
 // ownerFacts are guarded by directory.mu.

@@ -17,6 +17,7 @@ func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.Work
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
 	o.shape = capacity.Requirements{CPU: 500}.String()
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	o.workload = key
 	return key, plan.Observed{Owners: []plan.Owner{{UID: "set-web-1"}}, Pods: []plan.Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
 		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
@@ -95,15 +96,15 @@ func TestADecisionEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
-	if got := d.shape(o); got.CPU != 0 {
+	if got, known := d.shape(o); known {
 		t.Errorf("nothing is known: %v", got)
 	}
 	o.template = &template{shape: capacity.Requirements{CPU: 100}.String()}
-	if got := d.shape(o); got.CPU != 100 {
+	if got, _ := d.shape(o); got.CPU != 100 {
 		t.Errorf("by the template: %v", got)
 	}
 	o.shape = capacity.Requirements{CPU: 250}.String() // a member may add to what the template asks for
-	if got := d.shape(o); got.CPU != 250 {
+	if got, _ := d.shape(o); got.CPU != 250 {
 		t.Errorf("by a pod: %v", got)
 	}
 }

@@ -142,7 +142,7 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.slots.Observe(&facts, now)
-	o.learnShape(pod)
+	o.learnShape(pod, f.directory.droughts.Busy(false))
 	o.signalLocked()
 }
 
@@ -168,6 +168,7 @@ func (o *owner) forgetPod(uid types.UID, version uint64, now time.Time) (last bo
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.slots.Gone(uid, version, now)
+	delete(o.shown, uid)
 	o.signalLocked()
 	return o.slots.Known() == 0
 }

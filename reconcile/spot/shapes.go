@@ -1,9 +1,11 @@
 package spot
 
 import (
+	"crypto/rand"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -16,8 +18,8 @@ import (
 )
 
 // annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
-// from which it was read, which is not kept.
-const annotationShape = "shape.plimsoll.internal"
+// from which it was read, which is not kept. Its name is secret, so that nobody in a member can write one.
+var annotationShape = "shape.plimsoll.internal." + rand.Text()
 
 // internedShapes holds one copy of the text of each shape, however many pods and templates have it, internedLabels one of
 // the keys and values of labels, of which nodes have many and mostly the same, and parsedShapes what shapes say that are used often.
@@ -108,12 +110,28 @@ func (t *template) parsed() *shapes.Shape {
 	return shape
 }
 
-// learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.
-// The caller holds mu.
-func (o *owner) learnShape(pod *corev1.Pod) {
-	if text := pod.Annotations[annotationShape]; text != "" {
+// learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for. What a pod
+// asked for before a node had it is kept for bound pods as well if that matters: a pod that was made on its node shows nothing about room
+// there. The caller holds mu.
+func (o *owner) learnShape(pod *corev1.Pod, matters bool) {
+	switch text := pod.Annotations[annotationShape]; {
+	case text != "":
 		o.shape = text
+		if o.shown == nil {
+			o.shown = make(map[types.UID]string, 1)
+		}
+		o.shown[pod.UID] = text
+	case pod.Spec.NodeName == "" || !matters:
+		delete(o.shown, pod.UID)
 	}
+}
+
+// shownBy returns what a pod of the owner asked for before a node had it; false: it was not seen then.
+func (o *owner) shownBy(pod types.UID) (capacity.Requirements, bool) {
+	o.mu.Lock()
+	text := o.shown[pod]
+	o.mu.Unlock()
+	return requirementsOf(text)
 }
 
 // shapeTextLocked returns the shape of an owner's pods, as text; empty when nothing shows it. The caller holds the directory's mu.
@@ -140,7 +158,8 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		spot, onDemand = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape)), d.droughts.Since(capacity.OnDemand, shape)
+		namespace := o.workload.Namespace
+		spot, onDemand = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape, namespace)), d.droughts.Since(capacity.OnDemand, shape, namespace)
 	}
 	return spot, onDemand
 }
@@ -183,11 +202,26 @@ func (d *directory) drySince(o *owner) (spot, onDemand time.Time) {
 	return d.drySinceLocked(o)
 }
 
-// shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing shows it.
-func (d *directory) shape(o *owner) capacity.Requirements {
+// shape returns the shape of an owner's pods; false when nothing shows it: the zero value would be the easiest to place.
+func (d *directory) shape(o *owner) (capacity.Requirements, bool) {
 	d.mu.RLock()
 	text := o.shapeTextLocked()
 	d.mu.RUnlock()
-	shape, _ := requirementsOf(text)
-	return shape
+	return requirementsOf(text)
+}
+
+// templateShape returns the shape of an owner's pods if it has what the template asks of nodes, and else that of the template: a pod may
+// have been adopted that asks for less. False: there is no template that is known.
+func (d *directory) templateShape(o *owner) (capacity.Requirements, bool) {
+	d.mu.RLock()
+	tmpl := o.template
+	d.mu.RUnlock()
+	if tmpl == nil {
+		return capacity.Requirements{}, false
+	}
+	asked := tmpl.parsed().Requirements
+	if shape, ok := d.shape(o); ok && shape.NarrowsNodesLike(asked) {
+		return shape, true
+	}
+	return asked, true
 }

@@ -23,19 +23,24 @@ func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o
 	return d.observeDrought(key, o, settings, now)
 }
 
-// droughtPod is what a drought has to know of a pod.
-func (d *directory) droughtPod(pod *plan.Pod, o *plan.Observed, settings plan.Settings) shortage.Pod {
-	p := shortage.Pod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
-	if known := d.owner(pod.Owner); known != nil {
-		p.Requirements = d.shape(known)
+// droughtPod is what a drought has to know of a pod; false: what it asks for is not known, and it shows nothing.
+func (d *directory) droughtPod(namespace string, pod *plan.Pod, o *plan.Observed, settings plan.Settings) (shortage.Pod, bool) {
+	p := shortage.Pod{UID: pod.UID, Namespace: namespace, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
+	owner := d.owner(pod.Owner)
+	if owner == nil {
+		return p, false
 	}
+	var known bool
 	if pod.Bound {
 		p.UnschedulableSince, p.BoundAt, p.NodeJoined = time.Time{}, pod.Created, pod.NodeJoined // bound at the earliest
+		p.Requirements, known = owner.shownBy(pod.UID)
+	} else {
+		p.Requirements, known = d.shape(owner)
 	}
 	if o.Ordinals {
 		p.Replica = replicaOf(pod)
 	}
-	return p
+	return p, known
 }
 
 // replicaOf names an ordinal of a StatefulSet.
@@ -53,8 +58,8 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *plan.Obse
 		if !pod.Waiting() || pod.NodeComing {
 			continue
 		}
-		p := d.droughtPod(pod, o, settings)
-		if !d.droughts.Since(pod.Capacity, p.Requirements).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
+		p, known := d.droughtPod(namespace, pod, o, settings)
+		if !known || !d.droughts.Since(pod.Capacity, p.Requirements, namespace).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
 			continue
 		}
 		pod.NodeComing = d.nodeComing(ctx, &nodes.Awaited{Namespace: namespace, UID: pod.UID, Capacity: pod.Capacity, Requirements: p.Requirements}, now)
@@ -77,14 +82,14 @@ func (d *directory) observeDrought(key policy.WorkloadKey, o *plan.Observed, set
 			continue
 		}
 		waiting = waiting || pod.Waiting()
-		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.Waiting()) && d.owner(pod.Owner) != nil {
-			recheck = when.Earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
+		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.Waiting()) {
+			recheck = when.Earlier(recheck, d.observeDroughtOf(key.Namespace, pod, o, settings, now))
 		}
 	}
 	if waiting {
 		d.droughts.Judge(now)
 	}
-	d.droughts.Note(key, d.observeDry(o, now) || waiting)
+	d.droughts.Note(key, d.observeDry(key, o, now) || waiting)
 	return recheck
 }
 
@@ -102,8 +107,12 @@ func (d *directory) learnStarts(o *plan.Observed, now time.Time) {
 }
 
 // observeDroughtOf takes in one pod. It returns when to look at it again; zero: on change.
-func (d *directory) observeDroughtOf(pod *plan.Pod, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
-	p := d.droughtPod(pod, o, settings)
+func (d *directory) observeDroughtOf(namespace string, pod *plan.Pod, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
+	p, known := d.droughtPod(namespace, pod, o, settings)
+	if !known {
+		d.droughts.Gone(pod.UID)
+		return time.Time{}
+	}
 	if !pod.Waiting() {
 		d.droughts.Observe(pod.Capacity, p, now)
 		return time.Time{}
@@ -133,11 +142,12 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *plan.Observed, 
 		if known == nil {
 			continue
 		}
-		switch {
-		case owner.Contradiction.Of(mix, owner.Replicas) == plan.ContradictionSpot:
-			d.droughts.Exclude(d.shape(known), true, now)
-		case d.droughts.AnyDry.Load() && d.spotFits(known):
-			d.droughts.Exclude(d.shape(known), false, now)
+		excluded := owner.Contradiction.Of(mix, owner.Replicas) == plan.ContradictionSpot
+		if !excluded && (!d.droughts.AnyDry.Load() || !d.spotFits(known)) {
+			continue
+		}
+		if shape, ok := d.templateShape(known); ok {
+			d.droughts.Exclude(shape, excluded, now)
 		}
 	}
 }
@@ -155,7 +165,7 @@ func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 
 // observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It reports
 // whether any is.
-func (d *directory) observeDry(o *plan.Observed, now time.Time) (dry bool) {
+func (d *directory) observeDry(key policy.WorkloadKey, o *plan.Observed, now time.Time) (dry bool) {
 	for i := range o.Owners {
 		owner := &o.Owners[i]
 		known := d.owner(owner.UID)
@@ -163,8 +173,9 @@ func (d *directory) observeDry(o *plan.Observed, now time.Time) (dry bool) {
 			continue
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
-		shape := d.shape(known)
-		owner.SpotProbing, owner.OnDemandProbing = d.droughts.Probing(shape)
+		if shape, ok := d.shape(known); ok {
+			owner.SpotProbing, owner.OnDemandProbing = d.droughts.Probing(shape, key.Namespace)
+		}
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -144,7 +145,7 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.options.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", spottest.Annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
-	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Namespace: "shop", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
 	dir.droughts.Judge(now)
 	n := map[capacity.Type]int{}
 	for i := range 10 {
@@ -198,7 +199,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	after.follower.directory.capacity = after.options.Capacity
 	after.cache(namespace("true", nil), set, pod)
 	o := plan.Observed{Ordinals: true, Replicas: 4, Owners: []plan.Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []plan.Pod{after.podFacts(after.follower.directory, pod)}}
-	after.follower.directory.observeDry(&o, now)
+	after.follower.directory.observeDry(policy.WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "db"}}, &o, now)
 	if until := o.Pods[0].TriedUntil; now.Add(policy.TriedTime-time.Hour).Sub(until).Abs() > time.Second {
 		t.Errorf("left alone until %s", until)
 	}
@@ -226,5 +227,42 @@ func TestATenantsPodIsNoProbe(t *testing.T) {
 	}
 	if s.follower.gone(foreign); len(dir.droughts.Step(now).Create) > 0 {
 		t.Error("the hub's probe counts as gone, because a tenant's pod of that name is")
+	}
+}
+
+// A tenant can create a small pod on a spot node, which its ReplicaSet of large pods adopts.
+func TestAPodThatWasMadeOnItsNodeEndsNoShortage(t *testing.T) {
+	now := time.Now()
+	for name, seenBefore := range map[string]bool{"made on its node": false, "seen before it had one": true} {
+		s := newShell(t, nil, false)
+		dir := s.follower.directory
+		dir.capacity = s.options.Capacity
+		set := replicaSet(1, 1)
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100")}}}}
+		keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.options.Capacity)
+		s.cache(namespace("true", nil), deployment(1, "true", mixed("100")), set)
+		dir.droughts.Observe(capacity.Spot, shortage.Pod{UID: "another", Namespace: "shop", Requirements: capacity.Requirements{CPU: 100_000}, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
+		dir.droughts.Judge(now)
+		dir.droughts.Gone("another")
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "p", ResourceVersion: "1", Labels: map[string]string{s.options.Keys.Slot(): "0"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: new(true)}}},
+			Spec: corev1.PodSpec{Containers: set.Spec.Template.Spec.Containers}}
+		kind := podKind(s.options.Keys, s.options.Capacity)
+		follow := func(version, node string) {
+			pod.ResourceVersion, pod.Spec.NodeName = version, node
+			cached := &corev1.Pod{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
+			kind.Keep(pod, cached)
+			s.follower.seen(cached)
+		}
+		if seenBefore {
+			follow("2", "")
+		}
+		follow("3", "n")
+		o := plan.Observed{Owners: []plan.Owner{{UID: set.UID}}, Pods: []plan.Pod{{UID: "p", Name: "web-1", Owner: set.UID, Capacity: capacity.Spot, Bound: true, Node: "n", Created: now.Add(time.Minute)}}}
+		key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+		dir.observeSupply(t.Context(), key, &o, plan.Settings{PendingTimeout: time.Minute}, now.Add(2*time.Minute))
+		if stands := dir.droughts.Decisions(capacity.Spot) == 1; stands == seenBefore {
+			t.Errorf("%s: the shortage stands: %t", name, stands)
+		}
 	}
 }

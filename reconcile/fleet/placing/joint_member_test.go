@@ -244,8 +244,12 @@ var jointTimes = shortage.Settings{FirstProbe: 30 * time.Second, MostBetween: 4 
 // jointShape is that of all pods.
 var jointShape capacity.Requirements
 
+const jointNamespace = "shop"
+
 // dry returns since when a type has no room, as far as spot placement knows.
-func (m *jointMember) dry(c capacity.Type) time.Time { return m.droughts.Since(c, jointShape) }
+func (m *jointMember) dry(c capacity.Type) time.Time {
+	return m.droughts.Since(c, jointShape, jointNamespace)
+}
 
 // observe takes in what shortages follow from.
 func (m *jointMember) observe(p *jointPod) {
@@ -253,7 +257,7 @@ func (m *jointMember) observe(p *jointPod) {
 		m.droughts.Gone(p.UID)
 		return
 	}
-	s := shortage.Pod{UID: p.UID, Requirements: jointShape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince}
+	s := shortage.Pod{UID: p.UID, Namespace: jointNamespace, Requirements: jointShape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince}
 	if p.Bound {
 		s.BoundAt, s.NodeJoined = p.boundAt, p.boundAt
 	}
@@ -306,7 +310,7 @@ func (m *jointMember) observed() plan.Observed {
 		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now),
 		DrySince: m.dry(capacity.Spot), OnDemandDrySince: m.dry(capacity.OnDemand),
 	}
-	owner.SpotProbing, owner.OnDemandProbing = m.droughts.Probing(jointShape)
+	owner.SpotProbing, owner.OnDemandProbing = m.droughts.Probing(jointShape, jointNamespace)
 	o := plan.Observed{Ordinals: m.ordinals, Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{owner}}
 	if m.budget {
 		o.Budgets = []plan.Budget{m.budgetNow()}

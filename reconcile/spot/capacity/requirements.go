@@ -37,6 +37,17 @@ func (s Requirements) AtLeast(other Requirements) bool {
 		contains(s.Constraints, other.Constraints) && contains(other.Tolerations, s.Tolerations)
 }
 
+// NarrowsNodesLike reports whether these requirements ask of nodes all that the other does.
+func (s Requirements) NarrowsNodesLike(other Requirements) bool {
+	for _, constraint := range other.Constraints {
+		ofNodes := strings.HasPrefix(constraint, ConstraintSelector) || strings.HasPrefix(constraint, constraintNode) || strings.HasPrefix(constraint, constraintNodes)
+		if _, has := slices.BinarySearch(s.Constraints, constraint); ofNodes && !has {
+			return false
+		}
+	}
+	return true
+}
+
 // asksFor reports whether the other requests are as large as some, or larger.
 func (s Requirements) asksFor(some []Request) bool {
 	own := s.Other

@@ -106,6 +106,9 @@ func (k Keys) ProbeRequirements() string { return k.Prefix + "/probe-shape" }
 // ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
 func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }
 
+// ProbeNamespaces is the annotation with the namespaces whose pods the decision is about, ordered and separated by commas; missing: all.
+func (k Keys) ProbeNamespaces() string { return k.Prefix + "/probe-namespaces" }
+
 // ProbeSince is the annotation with the time since when the capacity is dry, in RFC 3339.
 func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
 

@@ -16,12 +16,12 @@ func ExampleTracker() {
 	small, large := capacity.Requirements{CPU: 100}, capacity.Requirements{CPU: 4000}
 	tracker := shortage.NewSpotTracker(shortage.DefaultSettings())
 	show := func(minutes int) {
-		_, forSmall := tracker.Dry(small)
-		_, forLarge := tracker.Dry(large)
+		_, forSmall := tracker.Dry(small, "shop")
+		_, forLarge := tracker.Dry(large, "shop")
 		fmt.Printf("after %d minutes: dry for small pods %t, for large ones %t\n", minutes, forSmall, forLarge)
 	}
 
-	pod := shortage.Pod{UID: "large", Requirements: large, Timeout: time.Minute, UnschedulableSince: start}
+	pod := shortage.Pod{UID: "large", Namespace: "shop", Requirements: large, Timeout: time.Minute, UnschedulableSince: start}
 	tracker.Observe(pod, start)
 	tracker.Judge(start)
 	show(0)

@@ -145,14 +145,20 @@ func TestAProbeWithASignIsGivenUntilItsNodeIsLate(t *testing.T) {
 	}
 }
 
-func TestNoProbeIsStartedWhileAReplicaOfItsShapeWaits(t *testing.T) {
+func TestNoProbeIsStartedWhileReplicasOfItsShapeWait(t *testing.T) {
 	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
+	for _, elsewhere := range []string{"b", "c"} {
+		p := pendingPod(elsewhere, cpu(100), epoch)
+		p.Namespace = elsewhere
+		w.Observe(p, epoch)
+	}
 	w.step(epoch.Add(time.Minute))
 	if w.step(epoch.Add(time.Hour)); w.opened > 0 {
 		t.Error("an autoscaler would bring a node for the probe as well")
 	}
 	now := epoch.Add(time.Hour + time.Second)
+	w.Gone("b")
 	w.Observe(boundTo("a", cpu(100), epoch, time.Time{}), now)
 	if w.step(now); len(w.Decisions()) > 0 {
 		t.Error("the replica has found a node, and the decision stands")

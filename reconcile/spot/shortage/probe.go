@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,9 @@ func (p *Probe) Annotations(keys policy.Keys) map[string]string {
 	}
 	if p.Capacity == capacity.OnDemand {
 		annotations[keys.ProbeCapacity()] = string(capacity.OnDemand)
+	}
+	if p.Namespaces != nil {
+		annotations[keys.ProbeNamespaces()] = strings.Join(p.Namespaces, ",")
 	}
 	if p.Relapses > 0 {
 		annotations[keys.ProbeRelapses()] = strconv.Itoa(p.Relapses)
@@ -45,6 +49,9 @@ func ProbeOf(keys policy.Keys, pod *corev1.Pod) (Probe, bool) {
 	p := Probe{Name: pod.Name, UID: pod.UID, Decision: Decision{Requirements: shape, Capacity: capacity.Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
 	if pod.Annotations[keys.ProbeCapacity()] == string(capacity.OnDemand) {
 		p.Capacity = capacity.OnDemand
+	}
+	if names := pod.Annotations[keys.ProbeNamespaces()]; names != "" {
+		p.Namespaces = strings.Split(names, ",")
 	}
 	if n, ok := phrase.Number(pod.Annotations[keys.ProbeRelapses()], 1<<20); ok {
 		p.Relapses = n

@@ -40,6 +40,7 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 			return name
 		}
 		v.Tries++
+		d.widen(v)
 		v.rested = over.Truncate(time.Second)
 		v.NextProbe = d.nextProbe(v, v.rested)
 		name, exists = ProbeName(v.text, &v.Decision), false
@@ -49,32 +50,31 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 		plan.Create = append(plan.Create, Probe{Name: name, Decision: v.Decision, Gated: true})
 	case now.Before(v.NextProbe):
 		plan.Recheck = when.Earlier(plan.Recheck, v.NextProbe)
-	case d.easiest(v) && !d.waitsAnyway(v):
+	case d.easiest(v) && !d.waitAnyway(v):
 		plan.Open = append(plan.Open, name)
 	}
 	return name
 }
 
-// easiest reports whether no decision stands on easier requirements: as long as one does, a probe of this one is unsuccessful.
+// easiest reports whether no decision that holds for the same namespaces stands on easier requirements: as long as one does, a probe of this one
+// is unsuccessful.
 func (d *Tracker) easiest(v *decision) bool {
 	for _, other := range d.decisions {
-		if other != v && v.Requirements.AtLeast(other.Requirements) {
+		if other != v && other.appliesToAll(v.Namespaces) && v.Requirements.AtLeast(other.Requirements) {
 			return false
 		}
 	}
 	return true
 }
 
-// waitsAnyway reports whether a replica that is no harder to place waits anyway: then no probe is needed, which would be one pod more
-// for which an autoscaler brings a node.
-func (d *Tracker) waitsAnyway(v *decision) bool {
-	for _, p := range d.pending {
-		if v.Requirements.AtLeast(p.Requirements) {
-			return true
-		}
-	}
-	return false
+// waitAnyway reports whether replicas of many namespaces that are no harder to place wait anyway: then no probe is needed, which would be one pod more
+// for which an autoscaler brings a node. Those of few may wait for other reasons.
+func (d *Tracker) waitAnyway(v *decision) bool {
+	return d.waitIn(v, noNamespace, func(*waiting) bool { return true })
 }
+
+// noNamespace is the name of none.
+const noNamespace = "/"
 
 // AskOf returns the probes that wait for a node and will have done so for too long within some time, by name: whether a node
 // is coming for them is to be found out, and given to [Tracker.ProbeSign].

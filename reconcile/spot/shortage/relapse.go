@@ -90,10 +90,10 @@ func (d *Tracker) prove(p *Pod) {
 	}
 }
 
-// Probing reports whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
-func (d *Tracker) Probing(shape capacity.Requirements) bool {
+// Probing reports whether a probe found room for pods of some requirements in a namespace and no replica has yet: they are moved there one at a time.
+func (d *Tracker) Probing(shape capacity.Requirements, namespace string) bool {
 	for _, over := range d.past {
-		if over.probing() && shape.AtLeast(over.Requirements) {
+		if over.probing() && over.appliesTo(namespace) && shape.AtLeast(over.Requirements) {
 			return true
 		}
 	}
@@ -122,7 +122,7 @@ func (d *Tracker) Recall(replica string, at, now time.Time) {
 // bindingShows reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
 func (d *Tracker) bindingShows(at time.Time) bool {
 	for _, v := range d.decisions {
-		if at.After(v.seen) {
+		if at.After(v.made) {
 			return true
 		}
 	}

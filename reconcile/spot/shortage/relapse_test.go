@@ -26,7 +26,7 @@ func relapse(t *testing.T, w *trackerWorld, shape capacity.Requirements, now tim
 	stood := now.Sub(start)
 	w.bindOpen(now)
 	w.step(now)
-	if !w.Probing(shape) {
+	if !w.Probing(shape, testNamespace) {
 		t.Error("nobody has tried, and it is believed")
 	}
 	replica := pendingPod(fmt.Sprint(now.Unix()), shape, now)
@@ -98,7 +98,7 @@ func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
 	w.step(now)
 	now = now.Add(time.Minute)
 	w.Observe(boundTo("moved", shape, now, time.Time{}), now)
-	if w.Probing(shape) {
+	if w.Probing(shape, testNamespace) {
 		t.Error("a replica has found a node")
 	}
 	w.Observe(pendingPod("next", shape, now), now)
@@ -152,7 +152,7 @@ func TestAnExclusionIsADecisionUntilANodeFits(t *testing.T) {
 	if plan := w.step(epoch.Add(time.Minute)); len(plan.Create) != 1 || !plan.Create[0].Since.Equal(epoch) {
 		t.Errorf("%+v", plan)
 	}
-	if _, dry := w.Dry(cpu(100)); dry {
+	if _, dry := w.Dry(cpu(100), testNamespace); dry {
 		t.Error("it speaks for pods that ask for less")
 	}
 	w.Exclude(shape, false, epoch.Add(2*time.Minute))

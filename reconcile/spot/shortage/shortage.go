@@ -1,6 +1,7 @@
 package shortage
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,7 @@ func DefaultSettings() Settings {
 // Pod is what a [Tracker] has to know of a pod that is steered to its capacity type, which is spot as a rule.
 type Pod struct {
 	UID          types.UID
+	Namespace    string
 	Requirements capacity.Requirements
 	// Timeout is how long the pod may be unschedulable before the capacity is dry for its requirements; see [spot.Settings.PendingTimeout].
 	Timeout time.Duration
@@ -42,7 +44,8 @@ type Pod struct {
 	Replica string
 }
 
-// Decision says that capacity of a type has no room for pods that are as hard to place as its Requirements say, or harder.
+// Decision says that capacity of a type has no room for pods that are as hard to place as its Requirements say, or harder: for those of some
+// namespaces at first, whose pods have shown it, and for all once pods of several namespaces have, or a probe.
 type Decision struct {
 	Requirements capacity.Requirements
 	// Capacity is never [capacity.Unknown].
@@ -55,6 +58,18 @@ type Decision struct {
 	Relapses int
 	// NextProbe is when the next probe starts, or did.
 	NextProbe time.Time
+	// Namespaces for whose pods it holds, ordered; nil: for all.
+	Namespaces []string
+}
+
+// appliesTo reports whether it holds for pods of a namespace.
+func (v *Decision) appliesTo(namespace string) bool {
+	return v.Namespaces == nil || slices.Contains(v.Namespaces, namespace)
+}
+
+// appliesToAll reports whether it holds for pods of all some namespaces; nil: of every namespace.
+func (v *Decision) appliesToAll(namespaces []string) bool {
+	return v.Namespaces == nil || (namespaces != nil && !slices.ContainsFunc(namespaces, func(n string) bool { return !v.appliesTo(n) }))
 }
 
 // Probe is a surplus pod that finds out whether capacity that was dry has room again, so that no replica has to: a pause pod of

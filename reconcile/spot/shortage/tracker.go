@@ -18,9 +18,10 @@ const sameDrought = 10 * time.Minute
 // Tracker knows for which scheduling requirements of pods the capacity of one type of a member has no room, and what finds out when it has again.
 //
 // A pod that stays unschedulable for longer than its timeout, and for which no node is coming, is a decision on its requirements, and on
-// all that are at least as hard to place, so that one impossible pod does not speak for all. Pods whose requirements have more than 128 parts
-// are not judged. The decision ends when a pod of such
-// some requirements is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
+// all that are at least as hard to place, so that one impossible pod does not speak for all. It holds for the pod's namespace: why a pod finds no
+// node is not all in its requirements, and a tenant may have pods that never find one. It holds for all namespaces when pods of three have shown it, or
+// when its probe has found no node. Pods whose requirements have more than 128 parts are not judged. The decision ends when a pod of
+// such requirements is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
 //
 // It is level-triggered: from the same facts in any order it decides the same, and after a restart the probes show what it knew.
 // It is not safe for concurrent use.
@@ -48,13 +49,21 @@ func judged(shape capacity.Requirements) bool {
 	return len(shape.Constraints)+len(shape.Tolerations)+len(shape.Other) <= maxParts
 }
 
+// manyNamespaces is how many namespaces have to have pods that find no node until a decision holds for all.
+const manyNamespaces = 3
+
+// maxDecisions is how many decisions stand for the pods of one namespace alone, and maxDecisionBytes how long the texts of all are together:
+// each has a probe, and whoever may write a template chooses how many there are. Further shortages are not found.
+const maxDecisions, maxDecisionBytes = 64, 8 << 20
+
 type decision struct {
 	Decision
 	text     string
-	seen     time.Time // when a pod that supports it was last pending
-	rested   time.Time // when the last probe was over, else when the decision was made
-	waited   time.Time // since when the pod had waited that it was made for; zero: not known
-	excluded bool      // the nodes that there are leave such pods out
+	made     time.Time
+	by       map[string]time.Time // namespaces whose pods show it, at most manyNamespaces, and when one was last pending
+	rested   time.Time            // when the last probe was over, else when the decision was made
+	waited   time.Time            // since when the pod had waited that it was made for; zero: not known
+	excluded bool                 // the nodes that there are leave such pods out
 }
 
 // NewSpotTracker returns the state of a member's spot capacity without shortages. A new one is notified of the probes before the pods.
@@ -89,7 +98,7 @@ func (d *Tracker) Observe(p Pod, now time.Time) {
 	}
 	d.prove(&p)
 	for _, v := range d.decisions {
-		if p.BoundAt.After(v.seen) && p.Requirements.AtLeast(v.Requirements) && !d.supported(v, now) {
+		if (waited || p.BoundAt.After(v.seen(p.Namespace))) && p.Requirements.AtLeast(v.Requirements) && !d.supported(v, p.Namespace, now) {
 			d.learn(v.waited, p.NodeJoined, now)
 			d.end(v, now)
 		}
@@ -106,8 +115,8 @@ func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.T
 	switch {
 	case !excluded && v != nil && v.excluded:
 		d.end(v, now)
-	case excluded && judged(shape) && !d.covers(shape):
-		d.declare(shape, now).excluded = true
+	case excluded && judged(shape) && !d.covers(shape, nil):
+		d.declare(shape, nil, now).excluded = true
 	}
 }
 
@@ -136,10 +145,18 @@ func (d *Tracker) ObserveProbe(p Probe, now time.Time) {
 	}
 	v := d.decisions[text]
 	if v == nil {
-		v = &decision{Decision: p.Decision, text: text, seen: p.Since, rested: p.NextProbe.Add(-d.backoff(p.Tries))}
+		v = &decision{Decision: p.Decision, text: text, made: p.Since, rested: p.NextProbe.Add(-d.backoff(p.Tries))}
+		for _, namespace := range p.Namespaces {
+			v.support(namespace, p.Since)
+		}
 		d.decisions[text] = v
 		d.generation++
-	} else if p.Since.Equal(v.Since) && p.Tries > v.Tries {
+		return
+	}
+	if p.Namespaces == nil {
+		d.widen(v)
+	}
+	if p.Since.Equal(v.Since) && p.Tries > v.Tries {
 		v.Tries, v.NextProbe, v.rested = p.Tries, p.NextProbe, p.NextProbe.Add(-d.backoff(p.Tries))
 	}
 }
@@ -161,10 +178,10 @@ func (d *Tracker) NodeJoined(now time.Time) {
 	}
 }
 
-// Dry reports whether the capacity has no room for pods of some requirements, and since when.
-func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
+// Dry reports whether the capacity has no room for pods of some requirements in a namespace, and since when.
+func (d *Tracker) Dry(shape capacity.Requirements, namespace string) (since time.Time, dry bool) {
 	for _, v := range d.decisions {
-		if shape.AtLeast(v.Requirements) {
+		if v.appliesTo(namespace) && shape.AtLeast(v.Requirements) {
 			since, dry = when.Earlier(since, v.Since), true
 		}
 	}
@@ -176,13 +193,19 @@ type Standing struct {
 	Requirements capacity.Requirements
 	Text         string // of the requirements
 	Since        time.Time
+	Namespaces   []string // nil: all
+}
+
+// appliesTo reports whether it holds for pods of a namespace.
+func (v *Standing) appliesTo(namespace string) bool {
+	return v.Namespaces == nil || slices.Contains(v.Namespaces, namespace)
 }
 
 // standing returns the decisions that stand.
 func (d *Tracker) standing() []Standing {
 	all := make([]Standing, 0, len(d.decisions))
 	for _, v := range d.decisions {
-		all = append(all, Standing{v.Requirements, v.text, v.Since})
+		all = append(all, Standing{v.Requirements, v.text, v.Since, v.Namespaces})
 	}
 	return all
 }
@@ -220,39 +243,100 @@ func (d *Tracker) Judge(now time.Time) (next time.Time) {
 	return next
 }
 
-// covers reports whether a decision stands on some requirements, or on an easier one.
-func (d *Tracker) covers(shape capacity.Requirements) bool {
-	_, dry := d.Dry(shape)
-	return dry
+// covers reports whether a decision stands on some requirements, or on easier ones, that holds for some namespaces; nil: for all.
+func (d *Tracker) covers(shape capacity.Requirements, namespaces []string) bool {
+	for _, v := range d.decisions {
+		if v.appliesToAll(namespaces) && shape.AtLeast(v.Requirements) {
+			return true
+		}
+	}
+	return false
 }
 
 // judge takes in that a pod has waited for too long.
 func (d *Tracker) judge(p *Pod, now time.Time) {
 	for _, v := range d.decisions {
-		if v.Requirements.AtLeast(p.Requirements) {
-			v.seen = now
+		if v.Requirements.AtLeast(p.Requirements) && v.support(p.Namespace, now) {
+			d.show(v)
 		}
 	}
-	if d.covers(p.Requirements) {
+	namespaces := []string{p.Namespace}
+	if d.covers(p.Requirements, namespaces) || !d.mayDeclare(p) {
 		return
 	}
 	waited := d.pendingSince(p)
 	over := d.past[p.Requirements.String()]
-	d.declare(p.Requirements, now).waited = waited
+	v := d.declare(p.Requirements, namespaces, now)
+	v.waited = waited
+	v.support(p.Namespace, now)
 	if over != nil && over.probed && p.Replica != "" {
 		d.tried.add(p.Replica, now)
 	}
 }
 
-// declare makes a decision. One that comes back goes on with its back-off.
-func (d *Tracker) declare(shape capacity.Requirements, now time.Time) *decision {
-	v := &decision{Decision: Decision{Requirements: shape, Capacity: d.capacity, Since: now.Truncate(time.Second)}, text: shape.String(), seen: now, rested: now}
+// seen is when a pod of a namespace that supports the decision was last pending, or else when the decision was made.
+func (v *decision) seen(namespace string) time.Time {
+	if at, ok := v.by[namespace]; ok {
+		return at
+	}
+	return v.made
+}
+
+// support notes that a pod of a namespace shows the decision, and reports whether that is news.
+func (v *decision) support(namespace string, now time.Time) (news bool) {
+	_, known := v.by[namespace]
+	if !known && len(v.by) >= manyNamespaces {
+		return false
+	}
+	if v.by == nil {
+		v.by = make(map[string]time.Time, 1)
+	}
+	v.by[namespace] = now
+	return !known
+}
+
+// show makes a decision hold for the namespaces whose pods have shown it.
+func (d *Tracker) show(v *decision) {
+	if v.Namespaces == nil {
+		return
+	}
+	if len(v.by) >= manyNamespaces {
+		d.widen(v)
+		return
+	}
+	v.Namespaces = slices.Sorted(maps.Keys(v.by))
+	d.generation++
+}
+
+// widen makes a decision hold for all namespaces.
+func (d *Tracker) widen(v *decision) {
+	if v.Namespaces != nil {
+		v.Namespaces = nil
+		d.generation++
+	}
+}
+
+// mayDeclare reports whether there is room for a decision on a pod's requirements.
+func (d *Tracker) mayDeclare(p *Pod) bool {
+	alone, bytes := 0, len(p.Requirements.String())
+	for _, v := range d.decisions {
+		bytes += len(v.text)
+		if _, shown := v.by[p.Namespace]; shown && len(v.by) == 1 {
+			alone++
+		}
+	}
+	return alone < maxDecisions && bytes <= maxDecisionBytes
+}
+
+// declare makes a decision that holds for some namespaces; nil: for all. One that comes back goes on with its back-off.
+func (d *Tracker) declare(shape capacity.Requirements, namespaces []string, now time.Time) *decision {
+	v := &decision{Decision: Decision{Requirements: shape, Capacity: d.capacity, Since: now.Truncate(time.Second), Namespaces: namespaces}, text: shape.String(), made: now, rested: now}
 	if over, ok := d.past[v.text]; ok {
 		over.resume(v)
 	}
 	v.NextProbe = d.nextProbe(v, v.Since)
 	for _, harder := range d.decisions {
-		if harder.Requirements.AtLeast(v.Requirements) && v.Since.Sub(harder.Since) < sameDrought {
+		if harder.Requirements.AtLeast(v.Requirements) && v.Since.Sub(harder.Since) < sameDrought && v.appliesToAll(harder.Namespaces) {
 			d.end(harder, now)
 		}
 	}
@@ -261,11 +345,28 @@ func (d *Tracker) declare(shape capacity.Requirements, now time.Time) *decision 
 	return v
 }
 
-// supported reports whether a pod that is no harder to place than the decision says has waited for too long and still does.
-func (d *Tracker) supported(v *decision, now time.Time) bool {
+// supported reports whether pods that are no harder to place than the decision says have waited for too long and still do: one of a namespace
+// of which another was placed, or some of many namespaces.
+func (d *Tracker) supported(v *decision, namespace string, now time.Time) bool {
+	return d.waitIn(v, namespace, func(p *waiting) bool { return !p.Unasked && !now.Before(d.overdue(p, now)) })
+}
+
+// waitIn reports whether pods that are no harder to place than a decision says wait, of which something is true: one of a namespace, or some of many
+// namespaces.
+func (d *Tracker) waitIn(v *decision, namespace string, is func(p *waiting) bool) bool {
+	var others [manyNamespaces]string
+	n := 0
 	for _, p := range d.pending {
-		if v.Requirements.AtLeast(p.Requirements) && !p.Unasked && !now.Before(d.overdue(&p, now)) {
+		if !v.Requirements.AtLeast(p.Requirements) || !is(&p) {
+			continue
+		}
+		if p.Namespace == namespace {
 			return true
+		}
+		if !slices.Contains(others[:n], p.Namespace) {
+			if others[n], n = p.Namespace, n+1; n == manyNamespaces {
+				return true
+			}
 		}
 	}
 	return false

@@ -15,13 +15,16 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
+// testNamespace has all pods that are in no other.
+const testNamespace = "shop"
+
 func cpu(milli int64, constraints ...string) capacity.Requirements {
 	return capacity.Requirements{CPU: milli, Constraints: constraints}
 }
 
 // pendingPod has been unschedulable since a time.
 func pendingPod(uid string, shape capacity.Requirements, since time.Time) Pod {
-	return Pod{UID: types.UID(uid), Requirements: shape, Timeout: time.Minute, UnschedulableSince: since}
+	return Pod{UID: types.UID(uid), Namespace: testNamespace, Requirements: shape, Timeout: time.Minute, UnschedulableSince: since}
 }
 
 // trackerWorld is a Drought with probes that exist as it says.
@@ -94,7 +97,7 @@ func TestSpotIsDryForAShapeOnceAPodHasWaitedForItsTimeout(t *testing.T) {
 	before := w.Generation()
 	now := epoch.Add(time.Minute)
 	plan := w.step(now)
-	if since, dry := w.Dry(cpu(500)); !dry || !since.Equal(now) || w.Generation() == before {
+	if since, dry := w.Dry(cpu(500), testNamespace); !dry || !since.Equal(now) || w.Generation() == before {
 		t.Errorf("dry since %v: %v", since, dry)
 	}
 	if len(plan.Create) != 1 || !plan.Create[0].Gated || !plan.Create[0].NextProbe.Equal(now.Add(2*time.Minute)) {
@@ -141,7 +144,7 @@ func TestADecisionHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testi
 	} {
 		other := shape
 		c.change(&other)
-		if _, dry := w.Dry(other); dry != c.dry {
+		if _, dry := w.Dry(other, testNamespace); dry != c.dry {
 			t.Errorf("%s: dry is %v", name, dry)
 		}
 	}
@@ -192,10 +195,10 @@ func TestAShapeThatWasDryLongBeforeAnEasierOneStandsForItself(t *testing.T) {
 	}
 	w.bindOpen(now)
 	w.step(now)
-	if _, dry := w.Dry(cpu(100)); dry {
+	if _, dry := w.Dry(cpu(100), testNamespace); dry {
 		t.Error("the small shape is still dry")
 	}
-	if _, dry := w.Dry(cpu(1 << 20)); !dry {
+	if _, dry := w.Dry(cpu(1<<20), testNamespace); !dry {
 		t.Error("room for a small pod is taken for room for a giant")
 	}
 }
@@ -256,7 +259,7 @@ func TestADroughtThatComesBackAfterAnHourIsANewOne(t *testing.T) {
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
-	w.Observe(Pod{UID: "b", Requirements: cpu(100), BoundAt: epoch.Add(2 * time.Minute)}, epoch.Add(2*time.Minute))
+	w.Observe(Pod{UID: "b", Namespace: testNamespace, Requirements: cpu(100), BoundAt: epoch.Add(2 * time.Minute)}, epoch.Add(2*time.Minute))
 	now := epoch.Add(2 * time.Hour)
 	w.Observe(pendingPod("c", cpu(100), now), now)
 	now = now.Add(time.Minute)
@@ -272,11 +275,11 @@ func TestTheProbeOfADroughtThatIsOverDoesNotBringItBack(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	w.step(now)
 	w.Gone("a")
-	w.Observe(Pod{UID: "b", Requirements: cpu(100), BoundAt: now.Add(time.Second)}, now.Add(time.Second))
+	w.Observe(Pod{UID: "b", Namespace: testNamespace, Requirements: cpu(100), BoundAt: now.Add(time.Second)}, now.Add(time.Second))
 	for _, p := range w.probes { // the cache shows it until its deletion is seen
 		w.ObserveProbe(p, now.Add(2*time.Second))
 	}
-	if _, dry := w.Dry(cpu(100)); dry || len(w.probes) != 1 {
+	if _, dry := w.Dry(cpu(100), testNamespace); dry || len(w.probes) != 1 {
 		t.Errorf("dry %v, %d probes", dry, len(w.probes))
 	}
 	if plan := w.step(now.Add(2 * time.Second)); len(plan.Delete) != 1 || len(plan.Create) > 0 {
@@ -290,9 +293,9 @@ func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
 	w.Observe(pendingPod("b", cpu(200), epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
-	bound := Pod{UID: "c", Requirements: cpu(300), BoundAt: now.Add(2 * time.Second)}
+	bound := Pod{UID: "c", Namespace: testNamespace, Requirements: cpu(300), BoundAt: now.Add(2 * time.Second)}
 	w.Observe(bound, now.Add(2*time.Second))
-	if _, dry := w.Dry(cpu(100)); !dry {
+	if _, dry := w.Dry(cpu(100), testNamespace); !dry {
 		t.Error("room for one is not room for all while another still waits")
 	}
 	w.Gone("a")
@@ -300,12 +303,12 @@ func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
 	w.Observe(bound, now.Add(3*time.Second))
 	bound.Requirements, bound.BoundAt = cpu(50), now.Add(4*time.Second)
 	w.Observe(bound, now.Add(4*time.Second))
-	if _, dry := w.Dry(cpu(100)); !dry {
+	if _, dry := w.Dry(cpu(100), testNamespace); !dry {
 		t.Error("a pod that was placed before, or an easier one, shows nothing")
 	}
 	bound.Requirements = cpu(100)
 	w.Observe(bound, now.Add(5*time.Second))
-	if _, dry := w.Dry(cpu(100)); dry {
+	if _, dry := w.Dry(cpu(100), testNamespace); dry {
 		t.Error("a pod of the shape was placed")
 	}
 	if plan := w.step(now.Add(5 * time.Second)); len(plan.Create) > 0 || len(w.probes) > 0 {
@@ -435,7 +438,7 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 				t.Fatalf("not idempotent: %+v", again)
 			}
 			for _, p := range pods {
-				if _, dry := w.Dry(p.Requirements); p.BoundAt.IsZero() && !now.Before(w.pendingSince(&p).Add(p.Timeout)) && !dry {
+				if _, dry := w.Dry(p.Requirements, testNamespace); p.BoundAt.IsZero() && !now.Before(w.pendingSince(&p).Add(p.Timeout)) && !dry {
 					t.Fatalf("%+v has waited since %s, and spot is not dry", p.Requirements, p.UnschedulableSince)
 				}
 			}
@@ -457,7 +460,7 @@ func TestRequirementsOfVeryManyPartsAreNotJudged(t *testing.T) {
 		d := NewSpotTracker(DefaultSettings())
 		d.Observe(pendingPod("a", cpu(100, parts[:n]...), epoch), epoch)
 		next := d.Step(epoch.Add(time.Minute))
-		if _, dry := d.Dry(cpu(200, parts...)); dry != judged || len(d.Decisions()) == 1 != judged {
+		if _, dry := d.Dry(cpu(200, parts...), testNamespace); dry != judged || len(d.Decisions()) == 1 != judged {
 			t.Errorf("a pod of %d parts that waits makes %d decisions: %+v", n, len(d.Decisions()), next)
 		}
 		d = NewSpotTracker(DefaultSettings())
@@ -465,5 +468,106 @@ func TestRequirementsOfVeryManyPartsAreNotJudged(t *testing.T) {
 		if len(d.Decisions()) == 1 != judged {
 			t.Errorf("pods of %d parts that nodes leave out make %d decisions", n, len(d.Decisions()))
 		}
+	}
+}
+
+// inNamespace is a pod of another namespace.
+func inNamespace(namespace string, p Pod) Pod {
+	p.Namespace = namespace
+	p.UID = types.UID(namespace + "/" + string(p.UID))
+	return p
+}
+
+// A tenant can have pods that never find a node, for reasons that their requirements do not show, and ask for as little as it likes.
+func TestAPodThatWaitsSpeaksForItsNamespaceUntilItsProbeHasFailed(t *testing.T) {
+	w := newTrackerWorld()
+	w.Observe(inNamespace("tenant", pendingPod("a", cpu(1), epoch)), epoch)
+	now := epoch.Add(time.Minute)
+	w.step(now)
+	if _, dry := w.Dry(cpu(100), "tenant"); !dry {
+		t.Fatal("it does not speak for its own namespace")
+	}
+	if _, dry := w.Dry(cpu(100), "shop"); dry {
+		t.Error("one tenant turns spot off for all")
+	}
+	// Its probe starts, although the pod waits, and finds room.
+	now = now.Add(DefaultSettings().FirstProbe)
+	if w.step(now); w.opened != 1 {
+		t.Fatalf("%d probes are opened", w.opened)
+	}
+	w.bindOpen(now)
+	w.step(now)
+	if len(w.Decisions()) > 0 || w.Probing(cpu(100), "shop") || !w.Probing(cpu(100), "tenant") {
+		t.Errorf("%v; others return one at a time: %t", w.Decisions(), w.Probing(cpu(100), "shop"))
+	}
+	// It comes back, and others that wait are judged by their own time.
+	w.Observe(pendingPod("b", cpu(50), now.Add(-time.Second)), now)
+	now = now.Add(time.Minute)
+	w.step(now)
+	if _, dry := w.Dry(cpu(100), testNamespace); !dry {
+		t.Error("the end of a tenant's decision puts off that of another")
+	}
+	if _, dry := w.Dry(cpu(100), "another"); dry {
+		t.Error("two of them speak for all")
+	}
+}
+
+func TestAShortageHoldsForAllOnceItsProbeHasFailedOrManyShowIt(t *testing.T) {
+	probed, shown := newTrackerWorld(), newTrackerWorld()
+	for _, w := range []*trackerWorld{probed, shown} {
+		w.Observe(inNamespace("a", pendingPod("p", cpu(100), epoch)), epoch)
+		w.step(epoch.Add(time.Minute))
+	}
+	for _, namespace := range []string{"b", "c"} {
+		if _, dry := shown.Dry(cpu(100), "z"); dry {
+			t.Errorf("it holds for all before a pod of %s shows it", namespace)
+		}
+		shown.Observe(inNamespace(namespace, pendingPod("p", cpu(100), epoch)), epoch.Add(time.Minute))
+		shown.step(epoch.Add(time.Minute))
+	}
+	opened := epoch.Add(time.Minute).Add(DefaultSettings().FirstProbe)
+	probed.step(opened)
+	before := probed.Generation()
+	probed.step(opened.Add(DefaultSettings().ProbeTime))
+	if probed.Generation() == before {
+		t.Error("nobody is woken")
+	}
+	for name, w := range map[string]*trackerWorld{"a probe has failed": probed, "pods of three namespaces wait": shown} {
+		if _, dry := w.Dry(cpu(100), "z"); !dry || len(w.Decisions()) != 1 {
+			t.Errorf("%s: %v", name, w.Decisions())
+		}
+	}
+}
+
+// A pod of one tenant that waits for ever is no reason that another's, which was placed, shows nothing, or that the probe of a
+// harder shape is not opened.
+func TestAPodThatWaitsForEverHoldsUpNoOthers(t *testing.T) {
+	w := newTrackerWorld()
+	w.Observe(inNamespace("tenant", pendingPod("a", cpu(1), epoch)), epoch)
+	w.Observe(pendingPod("b", cpu(500), epoch), epoch)
+	now := epoch.Add(time.Minute)
+	w.step(now)
+	now = now.Add(DefaultSettings().FirstProbe)
+	if w.step(now); w.opened != 2 {
+		t.Errorf("%d probes are opened, want those of both", w.opened)
+	}
+	w.Observe(boundTo("b", cpu(500), epoch, time.Time{}), now)
+	if _, dry := w.Dry(cpu(500), testNamespace); dry {
+		t.Error("the decision stands on what a tenant says")
+	}
+}
+
+func TestATenantMakesFewDecisions(t *testing.T) {
+	w := newTrackerWorld()
+	for n := range 2 * maxDecisions {
+		w.Observe(inNamespace("tenant", pendingPod(fmt.Sprint(n), cpu(100, fmt.Sprintf("select:n=%03d", n)), epoch)), epoch)
+	}
+	w.Observe(pendingPod("b", cpu(100, "select:b=b"), epoch), epoch)
+	w.step(epoch.Add(time.Minute))
+	if n := len(w.Decisions()); n != maxDecisions+1 {
+		t.Errorf("%d decisions stand", n)
+	}
+	if _, dry := w.Dry(cpu(100, "select:b=b"), testNamespace); !dry {
+		t.Error("there is no room for that of another namespace")
 	}
 }

@@ -208,8 +208,8 @@ func (d *Trackers) Judge(now time.Time) {
 	})
 }
 
-// Since returns since when capacity of a type has been dry for some requirements; zero: it is not. It waits for nothing.
-func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements) (since time.Time) {
+// Since returns since when capacity of a type has been dry for some requirements in a namespace; zero: it is not. It waits for nothing.
+func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements, namespace string) (since time.Time) {
 	if !d.AnyDry.Load() {
 		return time.Time{}
 	}
@@ -218,8 +218,8 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 		if all == nil || tracker.capacity != capacityType {
 			continue
 		}
-		for _, v := range *all {
-			if shape.AtLeast(v.Requirements) {
+		for i := range *all {
+			if v := &(*all)[i]; v.appliesTo(namespace) && shape.AtLeast(v.Requirements) {
 				since = when.Earlier(since, v.Since)
 			}
 		}
@@ -227,14 +227,14 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 	return since
 }
 
-// Probing returns for which capacity types a probe found room for some requirements and no replica has yet.
-func (d *Trackers) Probing(shape capacity.Requirements) (spot, onDemand bool) {
+// Probing returns for which capacity types a probe found room for some requirements in a namespace and no replica has yet.
+func (d *Trackers) Probing(shape capacity.Requirements, namespace string) (spot, onDemand bool) {
 	if !d.watch.Load() {
 		return false, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.spot.Probing(shape), d.onDemand.Probing(shape)
+	return d.spot.Probing(shape, namespace), d.onDemand.Probing(shape, namespace)
 }
 
 // Tried returns until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see

@@ -21,7 +21,7 @@ func TestACallAboutANewPodDoesNotWaitForAJudgement(t *testing.T) {
 	answer := make(chan time.Time)
 	go func() {
 		d.TriedAt("set-db/db-3")
-		answer <- d.Since(capacity.Spot, cpu(1000))
+		answer <- d.Since(capacity.Spot, cpu(1000), testNamespace)
 	}()
 	select {
 	case since := <-answer:
@@ -70,11 +70,11 @@ func TestWhatIsDryIsPublishedWithEachChange(t *testing.T) {
 			now = now.Add(time.Second)
 			asked := shape.Draw(t, "asked")
 			for _, of := range types {
-				if want, _ := d.Of(of).Dry(asked); !d.Since(of, asked).Equal(want) {
-					t.Fatalf("%s is dry for %v since %s, and %s is read", of, asked, want, d.Since(of, asked))
+				if want, _ := d.Of(of).Dry(asked, testNamespace); !d.Since(of, asked, testNamespace).Equal(want) {
+					t.Fatalf("%s is dry for %v since %s, and %s is read", of, asked, want, d.Since(of, asked, testNamespace))
 				}
 			}
-			if d.Since(capacity.Unknown, asked); d.AnyDry.Load() != (len(d.All()) > 0) {
+			if d.Since(capacity.Unknown, asked, testNamespace); d.AnyDry.Load() != (len(d.All()) > 0) {
 				t.Fatalf("%d decisions stand, and AnyDry says %t", len(d.All()), d.AnyDry.Load())
 			}
 		}

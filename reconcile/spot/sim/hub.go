@@ -19,6 +19,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
+// oneNamespace has all workloads.
+const oneNamespace = "shop"
+
 // Hub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
 // restarted, or taken over from, at any moment, and checks at every write what must hold.
 type Hub struct {
@@ -167,8 +170,8 @@ func (h *Hub) leave(until time.Time) { h.away = until }
 
 func (h *Hub) mix(w *Workload) policy.Mix {
 	m := w.policy.Mix()
-	m.Dry = !h.droughts.Since(capacity.Spot, w.shape()).IsZero()
-	m.OnDemandDry = !h.droughts.Since(capacity.OnDemand, w.shape()).IsZero()
+	m.Dry = !h.droughts.Since(capacity.Spot, w.shape(), oneNamespace).IsZero()
+	m.OnDemandDry = !h.droughts.Since(capacity.OnDemand, w.shape(), oneNamespace).IsZero()
 	return m
 }
 

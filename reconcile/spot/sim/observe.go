@@ -32,7 +32,7 @@ func (h *Hub) noteDrought(p *plan.Pod) {
 		h.droughts.Gone(p.UID)
 		return
 	}
-	s := shortage.Pod{UID: p.UID, Requirements: truth.set.shape(), Timeout: truth.set.pendingTimeout(),
+	s := shortage.Pod{UID: p.UID, Namespace: oneNamespace, Requirements: truth.set.shape(), Timeout: truth.set.pendingTimeout(),
 		UnschedulableSince: p.UnschedulableSince, NodeComing: !p.Bound && h.coming(p.Capacity)}
 	if p.Bound && truth.node != nil {
 		s.BoundAt, s.NodeJoined = truth.boundAt, truth.node.joined
@@ -137,8 +137,8 @@ func (h *Hub) observed(w *Workload) plan.Observed {
 		o.Pods = append(o.Pods, h.cached(s.uid)...)
 		a := h.accounting(s.uid)
 		owner := plan.Owner{UID: s.uid, Name: string(s.uid), Replicas: h.known(s), Accounting: a.Summary(h.known(s), h.now)}
-		owner.DrySince, owner.OnDemandDrySince = h.droughts.Since(capacity.Spot, w.shape()), h.droughts.Since(capacity.OnDemand, w.shape())
-		owner.SpotProbing, owner.OnDemandProbing = h.droughts.Probing(w.shape())
+		owner.DrySince, owner.OnDemandDrySince = h.droughts.Since(capacity.Spot, w.shape(), oneNamespace), h.droughts.Since(capacity.OnDemand, w.shape(), oneNamespace)
+		owner.SpotProbing, owner.OnDemandProbing = h.droughts.Probing(w.shape(), oneNamespace)
 		o.LastMove = when.Later(o.LastMove, a.LastMove())
 		o.Owners = append(o.Owners, owner)
 	}
