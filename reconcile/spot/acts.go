@@ -59,7 +59,7 @@ func (a *action) searchAgain(decided *plan.Result) {
 		return
 	}
 	for i := range a.subject.sources {
-		if o := a.dir.owner(a.subject.sources[i].UID); o != nil {
+		if o := a.dir.owner(ownerKey{a.subject.key.Namespace, a.subject.sources[i].UID}); o != nil {
 			o.searchAgain()
 		}
 	}

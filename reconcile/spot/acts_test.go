@@ -79,7 +79,7 @@ func deniedByPolicy(pod string) error {
 
 // acting is a workload whose pods are in the accounting of the shell.
 func (s *shell) acting(c client.Client, pods []plan.Pod) *subject {
-	o := s.follower.directory.ensureOwner(spottest.OwnerUID, kindReplicaSet)
+	o := s.follower.directory.ensureOwner(ownerKey{"shop", spottest.OwnerUID}, kindReplicaSet)
 	for i := range pods {
 		o.slots.Observe(&pods[i], time.Now())
 	}

@@ -16,11 +16,11 @@ func (d *directory) contradictionLocked(o *owner) (plan.Contradiction, time.Time
 }
 
 // observeContradictions sets what the nodes cannot give to the templates of a workload's owners.
-func (d *directory) observeContradictions(o *plan.Observed) {
+func (d *directory) observeContradictions(namespace string, o *plan.Observed) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for i := range o.Owners {
-		if known := d.owners[o.Owners[i].UID]; known != nil {
+		if known := d.owners[ownerKey{namespace, o.Owners[i].UID}]; known != nil {
 			o.Owners[i].Contradiction, _ = d.contradictionLocked(known)
 		}
 	}

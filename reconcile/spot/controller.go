@@ -178,7 +178,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		return o, recheck, err
 	}
 	recheck = when.Earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
-	dir.observeSpreads(&o)
+	dir.observeSpreads(s.key.Namespace, &o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	interrupted := slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Interruption != nil }) // the floor is released, whatever the strategy
 	if (settings.Strategy == policy.StrategyRelease || interrupted) && !o.Ordinals && o.NoRelease == "" {

@@ -46,7 +46,7 @@ type directory struct {
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
 	workloads  map[policy.WorkloadKey]*workload
-	owners     map[types.UID]*owner
+	owners     map[ownerKey]*owner
 	journal    report.Journal
 	memos      podMemos
 	onMove     func(policy.WorkloadKey, report.Move)  // nil: nobody is notified
@@ -83,10 +83,21 @@ type workload struct {
 	readAt      time.Time      // when it was read live; zero once the cache has shown it
 }
 
+// ownerKey tells owners apart. The UID alone does not: it is what controller references name, and whoever creates pods may write the
+// UID of another tenant's ReplicaSet into theirs. A controller and its pods are in one namespace, so that such pods have an owner of
+// their own, which is nobody's.
+type ownerKey struct {
+	namespace string
+	uid       types.UID
+}
+
+// String returns a text that no other key has: no namespace has a slash in its name.
+func (k ownerKey) String() string { return k.namespace + "/" + string(k.uid) }
+
 // owner is the direct controller of pods: a ReplicaSet, or a workload that makes its pods itself. The facts are guarded by
 // directory.mu, the accounting by mu.
 type owner struct {
-	uid types.UID
+	ownerKey
 	ownerFacts
 
 	mu         sync.Mutex
@@ -117,7 +128,7 @@ type ownerFacts struct {
 func newDirectory(keys policy.Keys, defaults policy.Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
-		workloads: map[policy.WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[policy.WorkloadKey]report.Workload{}, nodes: nodes.NewTable(),
+		workloads: map[policy.WorkloadKey]*workload{}, owners: map[ownerKey]*owner{}, plans: map[policy.WorkloadKey]report.Workload{}, nodes: nodes.NewTable(),
 		since:    time.Now(),
 		droughts: shortage.NewTrackers(shortage.DefaultSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
 	}
@@ -179,7 +190,7 @@ func (d *directory) pruneLocked(now time.Time) {
 	}
 	d.pruned = now
 	maps.DeleteFunc(d.workloads, func(_ policy.WorkloadKey, w *workload) bool { return stale(w.readAt, now) })
-	maps.DeleteFunc(d.owners, func(_ types.UID, o *owner) bool { return stale(o.readAt, now) })
+	maps.DeleteFunc(d.owners, func(_ ownerKey, o *owner) bool { return stale(o.readAt, now) })
 }
 
 func (d *directory) setPolicyLocked(w *workload) {

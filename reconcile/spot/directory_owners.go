@@ -29,7 +29,7 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
 		controller = ref.UID
 	}
-	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, controller: controller, replicas: replicasOf(rs.Spec.Replicas),
+	d.setOwner(ownerKey{rs.Namespace, rs.UID}, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, controller: controller, replicas: replicasOf(rs.Spec.Replicas),
 		desired: desired, revision: rs.Annotations[annotationRevision], selector: rs.Spec.Selector, template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
 	if key.Kind == KindReplicaSet {
 		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
@@ -44,7 +44,7 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 func (d *directory) setConfigured(k WorkloadKind, obj *unstructured.Unstructured, live bool, now time.Time) {
 	key := keyOf(k.Name(), obj)
 	d.setWorkload(key, metaOf(obj), k.wanted(obj), live, now)
-	d.setOwner(obj.GetUID(), ownerFacts{kind: k.Name(), name: obj.GetName(), workload: key, replicas: k.wanted(obj),
+	d.setOwner(ownerKey{key.Namespace, obj.GetUID()}, ownerFacts{kind: k.Name(), name: obj.GetName(), workload: key, replicas: k.wanted(obj),
 		desired: -1, selector: k.selector(obj), template: k.template(obj)}, live, now)
 }
 
@@ -55,20 +55,21 @@ func (d *directory) setStatefulSet(set *appsv1.StatefulSet, live bool, now time.
 		start = int(set.Spec.Ordinals.Start)
 	}
 	key := policy.WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
-	d.setOwner(set.UID, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
+	d.setOwner(ownerKey{set.Namespace, set.UID}, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
 		desired: -1, start: start, selector: set.Spec.Selector, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
 }
 
-func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now time.Time) {
+func (d *directory) setOwner(key ownerKey, facts ownerFacts, live bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o := d.ownerLocked(uid, facts.kind)
+	o := d.ownerLocked(key)
 	if live && o.kind != "" && o.readAt.IsZero() {
 		return
 	}
 	if live {
 		facts.readAt = now
 	}
+	o.isOfKind(facts.kind)
 	grew := facts.replicas > o.replicas
 	o.ownerFacts = facts
 	if grew {
@@ -76,46 +77,60 @@ func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now tim
 	}
 }
 
-// ownerLocked returns the owner with that UID, made when it is not known: pods may be seen before their ReplicaSet.
-func (d *directory) ownerLocked(uid types.UID, kind string) *owner {
-	o := d.owners[uid]
+// ownerLocked returns the owner with that key, made when it is not known: pods may be seen before their ReplicaSet. Until its kind is
+// learned, it remembers the ordinals of its pods, for it may be a StatefulSet: what the pods say of its kind may be wrong.
+func (d *directory) ownerLocked(key ownerKey) *owner {
+	o := d.owners[key]
 	if o == nil {
-		o = &owner{uid: uid, ownerFacts: ownerFacts{desired: -1}, slots: slots.NewAccounting(kind == KindStatefulSet)}
-		d.owners[uid] = o
+		o = &owner{ownerKey: key, ownerFacts: ownerFacts{desired: -1}, slots: slots.NewAccounting(true)}
+		d.owners[key] = o
 	}
 	return o
 }
 
-// owner returns the owner with that UID; nil when it is not known.
-func (d *directory) owner(uid types.UID) *owner {
+// owner returns the owner with that key; nil when it is not known.
+func (d *directory) owner(key ownerKey) *owner {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return d.owners[uid]
+	return d.owners[key]
 }
 
-// ensureOwner returns the owner of a living pod, which may be seen before its ReplicaSet is.
-func (d *directory) ensureOwner(uid types.UID, kind string) *owner {
-	if o := d.owner(uid); o != nil {
-		return o
+// ensureOwner returns the owner of a living pod, which may be seen before its ReplicaSet is. kind is that of the object itself; empty:
+// only pods were seen.
+func (d *directory) ensureOwner(key ownerKey, kind string) *owner {
+	o := d.owner(key)
+	if o == nil {
+		d.mu.Lock()
+		o = d.ownerLocked(key)
+		d.mu.Unlock()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ownerLocked(uid, kind)
+	o.isOfKind(kind)
+	return o
+}
+
+// isOfKind learns the kind of the owner, from the object itself; empty: it was not seen.
+func (o *owner) isOfKind(kind string) {
+	if kind == "" || kind == KindStatefulSet {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slots.ForgetOrdinals()
 }
 
 // dropUnknownOwner forgets an owner of which only pods were ever seen.
-func (d *directory) dropUnknownOwner(uid types.UID) {
+func (d *directory) dropUnknownOwner(key ownerKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if o := d.owners[uid]; o != nil && o.kind == "" {
-		delete(d.owners, uid)
+	if o := d.owners[key]; o != nil && o.kind == "" {
+		delete(d.owners, key)
 	}
 }
 
-func (d *directory) removeOwner(uid types.UID) {
+func (d *directory) removeOwner(key ownerKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.owners, uid)
+	delete(d.owners, key)
 }
 
 // standing is what an admission needs to know of a pod's owner.
@@ -133,10 +148,10 @@ type standing struct {
 
 // lookup reports what is known about an owner. ok is false when the owner, its workload or its namespace is not known, or is known
 // only from a live read that is too old to be believed. The watches of a member are independent: one kind may be known before another.
-func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
+func (d *directory) lookup(key ownerKey, now time.Time) (s standing, ok bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	o := d.owners[uid]
+	o := d.owners[key]
 	if o == nil || o.kind == "" {
 		return standing{}, false
 	}

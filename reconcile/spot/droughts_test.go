@@ -14,10 +14,9 @@ import (
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
 func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, plan.Observed) {
-	o := d.ensureOwner("set-web-1", "ReplicaSet")
+	o := d.ensureOwner(ownerKey{"shop", "set-web-1"}, "ReplicaSet")
 	o.shape = capacity.Requirements{CPU: 500}.String()
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
-	o.workload = key
 	return key, plan.Observed{Owners: []plan.Owner{{UID: "set-web-1"}}, Pods: []plan.Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
 		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
@@ -43,7 +42,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	if plan := d.droughts.Step(now); len(plan.Create) != 1 {
 		t.Errorf("%d probes are made", len(plan.Create))
 	}
-	if since, _ := d.drySince(d.owner("set-web-1")); since.IsZero() {
+	if since, _ := d.drySince(d.owner(ownerKey{"shop", "set-web-1"})); since.IsZero() {
 		t.Error("an admission does not hear of it")
 	}
 }
@@ -86,7 +85,7 @@ func TestADecisionEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	if d.forgetDroughts(now); d.droughts.Decisions(capacity.Spot) != 1 {
 		t.Fatal("there is no decision")
 	}
-	d.removeOwner("set-web-1")
+	d.removeOwner(ownerKey{"shop", "set-web-1"})
 	d.needs = shapes.Search{} // which rests for as long as ten searches take
 	if d.forgetDroughts(now); d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("the decision stands for nobody")
@@ -95,7 +94,7 @@ func TestADecisionEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 
 func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
-	o := d.ensureOwner("set-web-1", "ReplicaSet")
+	o := d.ensureOwner(ownerKey{"shop", "set-web-1"}, "ReplicaSet")
 	if got, known := d.shape(o); known {
 		t.Errorf("nothing is known: %v", got)
 	}

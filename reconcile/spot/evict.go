@@ -87,7 +87,7 @@ func (b *eviction) run(ctx context.Context, c client.Client, dir *directory, nam
 
 // one evicts one pod.
 func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, namespace string, move *plan.Eviction) error {
-	o := dir.owner(move.Owner)
+	o := dir.owner(ownerKey{namespace, move.Owner})
 	switch {
 	case b.pointless(move):
 		return nil

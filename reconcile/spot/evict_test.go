@@ -69,7 +69,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		s.cache(pod)
 		held := -1
 		c := answering(func(string) error {
-			held = s.follower.directory.owner("set-web-1").slots.Held()
+			held = s.follower.directory.owner(ownerKey{"shop", "set-web-1"}).slots.Held()
 			return test.answer
 		})
 		n, refused, err := s.evict(context.Background(), c, s.follower.directory, "shop",
@@ -77,7 +77,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		if len(n) != 0 || (refused != nil) != test.refused || (err == nil) != test.refused {
 			t.Errorf("%s: %v evicted, refused %v, error %v", name, n, refused, err)
 		}
-		o := s.follower.directory.owner("set-web-1")
+		o := s.follower.directory.owner(ownerKey{"shop", "set-web-1"})
 		want := 1
 		if test.doubted {
 			want = 0

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
@@ -192,7 +190,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	most := -1
 	for i := range last.Observed.Owners {
 		o := &last.Observed.Owners[i]
-		if text := dir.shapeText(o.UID); text != "" && o.Replicas > most {
+		if text := dir.shapeText(ownerKey{key.Namespace, o.UID}); text != "" && o.Replicas > most {
 			v.Requirements, most = text, o.Replicas
 		}
 	}
@@ -274,10 +272,10 @@ func (v *FleetView) add(pod *plan.Pod) (state FleetState) {
 }
 
 // shapeText returns the shape that an owner's template has, as text; empty: it is not known.
-func (d *directory) shapeText(uid types.UID) string {
+func (d *directory) shapeText(key ownerKey) string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if o := d.owners[uid]; o != nil && o.template != nil {
+	if o := d.owners[key]; o != nil && o.template != nil {
 		return o.template.shape
 	}
 	return ""

@@ -108,14 +108,14 @@ func (f *follower) gone(obj any) {
 		d.removeWorkload(keyOf(KindDeployment, obj), obj.UID)
 	case *appsv1.StatefulSet:
 		d.removeWorkload(keyOf(KindStatefulSet, obj), obj.UID)
-		d.removeOwner(obj.UID)
+		d.removeOwner(ownerKey{obj.Namespace, obj.UID})
 	case *appsv1.ReplicaSet:
 		d.removeWorkload(keyOf(KindReplicaSet, obj), obj.UID)
-		d.removeOwner(obj.UID)
+		d.removeOwner(ownerKey{obj.Namespace, obj.UID})
 	case *unstructured.Unstructured:
 		if kind, ok := d.kinds.of(obj); ok {
 			d.removeWorkload(keyOf(kind.Name(), obj), obj.GetUID())
-			d.removeOwner(obj.GetUID())
+			d.removeOwner(ownerKey{obj.GetNamespace(), obj.GetUID()})
 		}
 	case *corev1.Pod:
 		f.podGone(obj, time.Now())
@@ -127,17 +127,17 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 		f.directory.droughts.ProbeSeen(f.member.engine.options.Keys, pod, f.directory.nodes.JoinedOf, now)
 		return
 	}
-	uid, kind := ownerOf(f.member.engine.options.Keys, pod)
-	if uid == "" {
+	key := ownerKey{pod.Namespace, ownerOf(f.member.engine.options.Keys, pod)}
+	if key.uid == "" {
 		return
 	}
 	facts := f.member.engine.podFacts(f.directory, pod)
-	o := f.directory.owner(uid)
+	o := f.directory.owner(key)
 	if o == nil {
 		if !facts.Alive() {
 			return // the end of a pod whose owner is gone already
 		}
-		o = f.directory.ensureOwner(uid, kind)
+		o = f.directory.ensureOwner(key, "")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,14 +152,14 @@ func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
 		f.directory.droughts.ProbeGone(pod.Name)
 		return
 	}
-	uid, _ := ownerOf(f.member.engine.options.Keys, pod)
-	o := f.directory.owner(uid)
+	key := ownerKey{pod.Namespace, ownerOf(f.member.engine.options.Keys, pod)}
+	o := f.directory.owner(key)
 	if o == nil {
 		return
 	}
 	version, _ := strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	if o.forgetPod(pod.UID, version, now) {
-		f.directory.dropUnknownOwner(uid)
+		f.directory.dropUnknownOwner(key)
 	}
 }
 

@@ -69,13 +69,13 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 	dir := s.follower.directory
 	services := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Service{}).Build()
 	dir.selectors.reason(t.Context(), services, "shop", time.Now())
-	dir.noteMove(dir.owner(set.UID), report.Move{Pod: "web-1"})
+	dir.noteMove(dir.owner(ownerKey{"shop", set.UID}), report.Move{Pod: "web-1"})
 	key := keyOf(KindDeployment, d)
 	if len(dir.journal.LastMoves(key)) != 1 || len(dir.selectors.read) != 1 {
 		t.Fatal("nothing was noted")
 	}
 	s.follower.gone(d)
-	dir.noteMove(dir.owner(set.UID), report.Move{Pod: "web-2"}) // what it had released is finished after it is gone
+	dir.noteMove(dir.owner(ownerKey{"shop", set.UID}), report.Move{Pod: "web-2"}) // what it had released is finished after it is gone
 	if n := len(dir.journal.LastMoves(key)); n > 0 {
 		t.Errorf("%d moves of a workload that is gone", n)
 	}

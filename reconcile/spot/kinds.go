@@ -25,7 +25,8 @@ const (
 	annotationDesiredReplicas = "deployment.kubernetes.io/desired-replicas"
 )
 
-// podOwnerIndex finds the pods of a controller by its UID, released ones included, which have no owner reference any more.
+// podOwnerIndex finds the pods of a controller by its UID, released ones included, which have no owner reference any more. It is asked
+// within the controller's namespace only; see [ownerKey].
 const podOwnerIndex = "plimsoll.podOwner"
 
 // nodeNameIndex finds the pods of a node.
@@ -145,7 +146,7 @@ func nodeKind(_ capacity.Labels, interruptions nodes.Interruptions) clusters.Kin
 func ownerOfPod(keys policy.Keys) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		if pod, ok := obj.(*corev1.Pod); ok {
-			if uid, _ := ownerOf(keys, pod); uid != "" {
+			if uid := ownerOf(keys, pod); uid != "" {
 				return []string{string(uid)}
 			}
 		}

@@ -31,16 +31,15 @@ type liveReads struct{ flights singleflight.Group }
 
 // ownerRef names the controller of a pod.
 type ownerRef struct {
-	kind      string // as the table of kinds names it
-	namespace string
-	name      string
-	uid       types.UID
+	ownerKey
+	kind string // as the table of kinds names it
+	name string
 }
 
 // read fills the directory with an owner, its workload and its namespace, from the API server.
 func (r *liveReads) read(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
-	result := r.flights.DoChan(string(ref.uid), func() (any, error) {
-		if _, known := dir.lookup(ref.uid, time.Now()); known {
+	result := r.flights.DoChan(ref.ownerKey.String(), func() (any, error) {
+		if _, known := dir.lookup(ref.ownerKey, time.Now()); known {
 			return nil, nil // a read for another admission ended after this one had looked
 		}
 		// Not the context of the admission that came first: others wait for the same answer.
@@ -66,7 +65,7 @@ func readOwner(ctx context.Context, live client.Reader, dir *directory, ref owne
 			return fmt.Errorf("read namespace %s: %w", ref.namespace, err)
 		}
 		dir.setNamespace(&ns, true)
-		if _, known := dir.lookup(ref.uid, time.Now()); known {
+		if _, known := dir.lookup(ref.ownerKey, time.Now()); known {
 			return nil // only the namespace was missing
 		}
 	}

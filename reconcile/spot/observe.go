@@ -36,7 +36,7 @@ type source struct {
 
 // replicaSetSources returns the ReplicaSets of a workload that want replicas or still have some, those that were released
 // included, which holds has.
-func replicaSetSources(ctx context.Context, c client.Reader, workload client.Object, holds func(types.UID) bool) ([]source, error) {
+func replicaSetSources(ctx context.Context, c client.Reader, workload client.Object, holds func(ownerKey) bool) ([]source, error) {
 	var sets appsv1.ReplicaSetList
 	err := c.List(ctx, &sets, client.InNamespace(workload.GetNamespace()), client.MatchingFields{object.ControllerIndex: string(workload.GetUID())}, readOnlyList)
 	if err != nil {
@@ -45,7 +45,7 @@ func replicaSetSources(ctx context.Context, c client.Reader, workload client.Obj
 	var sources []source
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		if replicasOf(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 && !holds(set.UID) {
+		if replicasOf(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 && !holds(ownerKey{set.Namespace, set.UID}) {
 			continue
 		}
 		sources = append(sources, replicaSetSource(set))
@@ -66,13 +66,13 @@ func working(sources []source) int {
 }
 
 // stillHolds makes the function that reports whether pods of an owner are known.
-func (e *Engine) stillHolds(member string) func(types.UID) bool {
+func (e *Engine) stillHolds(member string) func(ownerKey) bool {
 	dir := e.directory(member)
-	return func(uid types.UID) bool {
+	return func(key ownerKey) bool {
 		if dir == nil {
 			return false
 		}
-		o := dir.owner(uid)
+		o := dir.owner(key)
 		if o == nil {
 			return false
 		}
@@ -131,7 +131,7 @@ func (e *Engine) observe(ctx context.Context, podsOf podsOf, dir *directory, nam
 	reader := e.podReader(dir)
 	for i := range sources {
 		s, from := &sources[i], len(observed.Pods)
-		o := dir.ensureOwner(s.UID, s.kind)
+		o := dir.ensureOwner(ownerKey{namespace, s.UID}, s.kind)
 		o.mu.Lock()
 		if s.memo = memoFor(s.memo, len(cached[i])); s.memo != nil {
 			observed.Pods = s.memo.Read(reader, observed.Pods, cached[i])
@@ -213,9 +213,9 @@ func (d *directory) ownersOf(key policy.WorkloadKey) []types.UID {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	var uids []types.UID
-	for uid, o := range d.owners {
+	for _, o := range d.owners {
 		if o.kind != "" && o.workload == key {
-			uids = append(uids, uid)
+			uids = append(uids, o.uid)
 		}
 	}
 	return uids

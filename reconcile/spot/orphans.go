@@ -56,22 +56,26 @@ func (m *member) noteOrphans(ctx context.Context, err error) {
 }
 
 // findOrphans returns the orphans by the ReplicaSet that they come from.
-func (m *member) findOrphans(ctx context.Context, dir *directory, now time.Time) (map[types.UID]*orphans, error) {
+func (m *member) findOrphans(ctx context.Context, dir *directory, now time.Time) (map[ownerKey]*orphans, error) {
 	var list corev1.PodList
 	if err := m.cluster.GetClient().List(ctx, &list, client.MatchingFields{releasedIndex: "true"}, readOnlyList); err != nil {
 		return nil, err
 	}
-	found := map[types.UID]*orphans{}
+	found := map[ownerKey]*orphans{}
 	for i := range list.Items {
 		pod := &list.Items[i]
 		r := releasedOf(m.engine.options.Keys, pod)
-		if r == nil || now.Sub(r.At) < orphanPatience || dir.inCare(r) {
+		if r == nil || now.Sub(r.At) < orphanPatience {
 			continue
 		}
-		if found[r.Owner] == nil {
-			found[r.Owner] = &orphans{namespace: pod.Namespace, released: r}
+		key := ownerKey{pod.Namespace, r.Owner}
+		if dir.inCare(key) {
+			continue
 		}
-		found[r.Owner].pods = append(found[r.Owner].pods, m.engine.podFacts(dir, pod))
+		if found[key] == nil {
+			found[key] = &orphans{namespace: pod.Namespace, released: r}
+		}
+		found[key].pods = append(found[key].pods, m.engine.podFacts(dir, pod))
 	}
 	return found, nil
 }

@@ -47,7 +47,7 @@ func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *director
 	index := map[int]int{} // in the list → in o.Budgets
 	ofOwner := make(map[types.UID][]int, len(o.Owners))
 	for i := range o.Owners {
-		podLabels := dir.podLabels(o.Owners[i].UID)
+		podLabels := dir.podLabels(ownerKey{namespace, o.Owners[i].UID})
 		for at := range list.Items {
 			if podLabels == nil || !selects(list.Items[at].Spec.Selector, podLabels) {
 				continue
@@ -118,10 +118,10 @@ func namesHash(selector *metav1.LabelSelector) bool {
 }
 
 // podLabels returns the labels of an owner's template; nil when they are not known.
-func (d *directory) podLabels(uid types.UID) map[string]string {
+func (d *directory) podLabels(key ownerKey) map[string]string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if o := d.owners[uid]; o != nil && o.template != nil {
+	if o := d.owners[key]; o != nil && o.template != nil {
 		return o.template.labels
 	}
 	return nil

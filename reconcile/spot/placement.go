@@ -110,17 +110,17 @@ var errNotOfWorkload = errors.New("the owner belongs to no workload that can be 
 
 // standing looks an owner up, and reads it live when the cache does not know it, or what was read live is stale.
 func (m *member) standing(ctx context.Context, dir *directory, kind string, pod *PodRequest) (standing, error) {
-	uid := types.UID(pod.Owner.UID)
-	if s, ok := dir.lookup(uid, time.Now()); ok {
+	key := ownerKey{pod.Namespace, types.UID(pod.Owner.UID)}
+	if s, ok := dir.lookup(key, time.Now()); ok {
 		return s, nil
 	}
 	err := m.reads.read(ctx, m.cluster.Live(), dir, ownerRef{
-		kind: kind, namespace: strings.Clone(pod.Namespace), name: strings.Clone(pod.Owner.Name), uid: types.UID(strings.Clone(pod.Owner.UID)),
+		ownerKey: ownerKey{strings.Clone(pod.Namespace), types.UID(strings.Clone(pod.Owner.UID))}, kind: kind, name: strings.Clone(pod.Owner.Name),
 	})
 	if err != nil {
 		return standing{}, err
 	}
-	s, ok := dir.lookup(uid, time.Now())
+	s, ok := dir.lookup(key, time.Now())
 	if !ok {
 		return standing{}, errNotOfWorkload
 	}
@@ -145,7 +145,7 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 			return placed
 		}
 		if doubt == slots.DoubtUnproven {
-			final = m.prove(ctx, dir, &s, pod.Namespace) != nil
+			final = m.prove(ctx, dir, &s) != nil
 			if ctx.Err() != nil {
 				return Placement{Outcome: OutcomeUnknown}
 			}
@@ -163,7 +163,7 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 		case <-ctx.Done():
 			return Placement{Outcome: OutcomeUnknown} // nobody hears the answer: nothing must be reserved for it
 		}
-		if again, ok := dir.lookup(s.owner.uid, time.Now()); ok {
+		if again, ok := dir.lookup(s.owner.ownerKey, time.Now()); ok {
 			s = again // the owner may want more by now
 		}
 	}

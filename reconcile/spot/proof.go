@@ -42,16 +42,16 @@ var (
 )
 
 // prove gives the accounting of an owner a live list of its pods. An error says that there is none for now.
-func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespace string) error {
+func (m *member) prove(ctx context.Context, dir *directory, s *standing) error {
 	o, selector := s.owner, s.selector
 	if o.proofFailed(time.Now()) {
 		return errProofFailed
 	}
-	result := m.proofs.flights.DoChan(string(o.uid), func() (any, error) {
+	result := m.proofs.flights.DoChan(o.ownerKey.String(), func() (any, error) {
 		// Not the context of the admission that came first: others wait for the same list.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofTimeout)
 		defer cancel()
-		err := m.proofs.read(ctx, m.cluster.Live(), o, namespace, selector, func(pod *corev1.Pod) plan.Pod { return m.engine.podFacts(dir, pod) })
+		err := m.proofs.read(ctx, m.cluster.Live(), o, selector, func(pod *corev1.Pod) plan.Pod { return m.engine.podFacts(dir, pod) })
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
@@ -68,7 +68,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 }
 
 // read lists the pods of an owner once every pod that was admitted before the takeover is stored.
-func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) error {
+func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) error {
 	if err := sleepUntil(ctx, o.provenBy()); err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespa
 		return ctx.Err()
 	}
 	asked := time.Now()
-	pods, err := listPods(ctx, live, o, namespace, selector, facts)
+	pods, err := listPods(ctx, live, o, selector, facts)
 	if err != nil {
-		return fmt.Errorf("list the pods of an owner in namespace %s: %w", namespace, err)
+		return fmt.Errorf("list the pods of an owner in namespace %s: %w", o.namespace, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,13 +91,13 @@ func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespa
 }
 
 // listPods reads the facts of all pods that an owner controls, page by page.
-func listPods(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) ([]plan.Pod, error) {
+func listPods(ctx context.Context, live client.Reader, o *owner, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) ([]plan.Pod, error) {
 	matching, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, err
 	}
 	var pods []plan.Pod
-	err = ownedPods(ctx, live, o.uid, namespace, matching, func(pod *corev1.Pod) (more bool) {
+	err = ownedPods(ctx, live, o.uid, o.namespace, matching, func(pod *corev1.Pod) (more bool) {
 		pods = append(pods, facts(pod))
 		return len(pods) <= proofPods
 	}, func() { pods = pods[:0] })

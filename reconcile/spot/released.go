@@ -22,19 +22,16 @@ import (
 // releasedIndex finds the pods that were released.
 const releasedIndex = "plimsoll.released"
 
-// ownerOf returns the controller of a pod and its kind, also of one that has left it because we released it; empty: it has
-// none.
-func ownerOf(keys policy.Keys, pod *corev1.Pod) (types.UID, string) {
+// ownerOf returns the UID of the controller of a pod, also of one that has left it because we released it; empty: it has none. It is
+// the pod's word, which counts in its namespace only.
+func ownerOf(keys policy.Keys, pod *corev1.Pod) types.UID {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-		if !isApps(ref.APIVersion) {
-			return ref.UID, "" // a StatefulSet of another group, for example
-		}
-		return ref.UID, ref.Kind
+		return ref.UID
 	}
 	if r := releasedOf(keys, pod); r != nil {
-		return r.Owner, kindReplicaSet
+		return r.Owner
 	}
-	return "", ""
+	return ""
 }
 
 // releasedOf returns what is written on a pod that was released; nil: it was not.
@@ -90,12 +87,12 @@ func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []plan.Pod, s
 	return problems.join()
 }
 
-// inCare reports whether the workload of the ReplicaSet that a pod was released from is there and cached: then its own plans end
+// inCare reports whether the workload of the ReplicaSet that pods were released from is there and cached: then its own plans end
 // the release. A namesake of the workload does not count.
-func (d *directory) inCare(r *plan.Released) bool {
+func (d *directory) inCare(key ownerKey) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	o := d.owners[r.Owner]
+	o := d.owners[key]
 	if o == nil || o.kind == "" {
 		return false
 	}

@@ -132,7 +132,7 @@ func TestAReleasedPodIsInExactlyOneCare(t *testing.T) {
 		if c.live != nil {
 			s.follower.directory.setWorkload(keyOf(KindDeployment, c.live), &c.live.ObjectMeta, 2, true, time.Now())
 		}
-		if got := s.follower.directory.inCare(&plan.Released{Owner: "set-web-1", OwnerName: "web-1", Workload: "web"}); got != c.want {
+		if got := s.follower.directory.inCare(ownerKey{"shop", "set-web-1"}); got != c.want {
 			t.Errorf("%s: in care %v", name, got)
 		}
 	}

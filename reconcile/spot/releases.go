@@ -48,7 +48,7 @@ func (a *action) release(ctx context.Context, list []plan.Release) {
 func (a *action) releaseOne(ctx context.Context, r plan.Release) (done bool, _ denial, _ error) {
 	namespace := a.subject.key.Namespace
 	r.Released.Workload = a.subject.key.Name
-	o := a.dir.owner(r.Released.Owner)
+	o := a.dir.owner(ownerKey{namespace, r.Released.Owner})
 	if o == nil || !o.release(r.Pod, &r.Released) {
 		return false, denial{}, nil // gone already
 	}

@@ -158,8 +158,8 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		namespace := o.workload.Namespace
-		spot, onDemand = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape, namespace)), d.droughts.Since(capacity.OnDemand, shape, namespace)
+		spot = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape, o.namespace))
+		onDemand = d.droughts.Since(capacity.OnDemand, shape, o.namespace)
 	}
 	return spot, onDemand
 }

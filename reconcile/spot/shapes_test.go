@@ -105,7 +105,7 @@ func TestOwnersKeepShapesAsTextOnly(t *testing.T) {
 	}
 	took := inUse() - before
 	for _, set := range sets {
-		if got := d.owner(set.UID).template.needs(); len(got) != 1 || len(got[0][0].MatchExpressions[0].Values) != values {
+		if got := d.owner(ownerKey{"shop", set.UID}).template.needs(); len(got) != 1 || len(got[0][0].MatchExpressions[0].Values) != values {
 			t.Fatalf("%s asks for %d needs", set.Name, len(got))
 		}
 	}

@@ -29,10 +29,10 @@ func (d *directory) together(o *owner) []string {
 }
 
 // observeSpreads sets the topology spread constraints of a workload's owners, and the domains in which their pods are.
-func (d *directory) observeSpreads(o *plan.Observed) {
+func (d *directory) observeSpreads(namespace string, o *plan.Observed) {
 	spread := map[string]*plan.Owner{}
 	for i := range o.Owners {
-		known := d.owner(o.Owners[i].UID)
+		known := d.owner(ownerKey{namespace, o.Owners[i].UID})
 		if known == nil {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 // observeSupply adds to what was observed of a workload what is known about the capacity for its pods: what the nodes leave out,
 // which nodes are coming, and what is dry. It returns when to look again although nothing has changed.
 func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
-	d.observeContradictions(o)
+	d.observeContradictions(key.Namespace, o)
 	d.askSigns(ctx, key.Namespace, o, settings, now)
 	return d.observeDrought(key, o, settings, now)
 }
@@ -26,7 +26,7 @@ func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o
 // droughtPod is what a drought has to know of a pod; false: what it asks for is not known, and it shows nothing.
 func (d *directory) droughtPod(namespace string, pod *plan.Pod, o *plan.Observed, settings plan.Settings) (shortage.Pod, bool) {
 	p := shortage.Pod{UID: pod.UID, Namespace: namespace, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
-	owner := d.owner(pod.Owner)
+	owner := d.owner(ownerKey{namespace, pod.Owner})
 	if owner == nil {
 		return p, false
 	}
@@ -89,7 +89,7 @@ func (d *directory) observeDrought(key policy.WorkloadKey, o *plan.Observed, set
 	if waiting {
 		d.droughts.Judge(now)
 	}
-	d.droughts.Note(key, d.observeDry(key, o, now) || waiting)
+	d.droughts.Note(key, d.observeDry(key.Namespace, o, now) || waiting)
 	return recheck
 }
 
@@ -138,7 +138,7 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *plan.Observed, 
 	}
 	for i := range o.Owners {
 		owner := &o.Owners[i]
-		known := d.owner(owner.UID)
+		known := d.owner(ownerKey{key.Namespace, owner.UID})
 		if known == nil {
 			continue
 		}
@@ -165,16 +165,16 @@ func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 
 // observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It reports
 // whether any is.
-func (d *directory) observeDry(key policy.WorkloadKey, o *plan.Observed, now time.Time) (dry bool) {
+func (d *directory) observeDry(namespace string, o *plan.Observed, now time.Time) (dry bool) {
 	for i := range o.Owners {
 		owner := &o.Owners[i]
-		known := d.owner(owner.UID)
+		known := d.owner(ownerKey{namespace, owner.UID})
 		if known == nil {
 			continue
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
 		if shape, ok := d.shape(known); ok {
-			owner.SpotProbing, owner.OnDemandProbing = d.droughts.Probing(shape, key.Namespace)
+			owner.SpotProbing, owner.OnDemandProbing = d.droughts.Probing(shape, namespace)
 		}
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}

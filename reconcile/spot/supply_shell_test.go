@@ -199,7 +199,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	after.follower.directory.capacity = after.options.Capacity
 	after.cache(namespace("true", nil), set, pod)
 	o := plan.Observed{Ordinals: true, Replicas: 4, Owners: []plan.Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []plan.Pod{after.podFacts(after.follower.directory, pod)}}
-	after.follower.directory.observeDry(policy.WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "db"}}, &o, now)
+	after.follower.directory.observeDry("shop", &o, now)
 	if until := o.Pods[0].TriedUntil; now.Add(policy.TriedTime-time.Hour).Sub(until).Abs() > time.Second {
 		t.Errorf("left alone until %s", until)
 	}

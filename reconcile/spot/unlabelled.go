@@ -27,7 +27,7 @@ const maxFound, leastFound = policy.MaxSlot, 100
 // while; in between the plans go by what was found. recheck is when to look again.
 func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s source, visible int, now time.Time) (pods []plan.Pod, recheck time.Time, err error) {
 	live, namespace := of.live, of.key.Namespace
-	o := dir.ensureOwner(s.UID, s.kind)
+	o := dir.ensureOwner(ownerKey{namespace, s.UID}, s.kind)
 	search, recheck := o.wantsSearch(s.status, visible+len(s.Accounting.Reserved), now)
 	if !search {
 		return e.remembered(dir, o), recheck, nil

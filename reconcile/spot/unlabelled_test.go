@@ -193,7 +193,7 @@ func TestPodsWithoutASlotThatNoListShowsAreListedLessAndLessOftenAsWell(t *testi
 func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	s := newShell(t, nil, false)
 	dir := s.follower.directory
-	o := dir.ensureOwner("set-web-1", kindReplicaSet)
+	o := dir.ensureOwner(ownerKey{"shop", "set-web-1"}, kindReplicaSet)
 	pod := s.podFacts(dir, running("web-1-0", "", "node-spot"))
 	o.keepFound([]plan.Pod{pod}, spottest.Epoch)
 	nodes := spotAndOnDemandNodes()
@@ -213,7 +213,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	s := newShell(t, nil, false)
 	dir := s.follower.directory
-	o := dir.ensureOwner("set-web-1", kindReplicaSet)
+	o := dir.ensureOwner(ownerKey{"shop", "set-web-1"}, kindReplicaSet)
 	set := counted(1)
 	search := func(at time.Time) bool { found, _ := o.wantsSearch(1, 0, at); return found }
 	if search(spottest.Epoch); !search(spottest.Epoch.Add(plan.SearchPatience)) {
@@ -235,7 +235,7 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 func TestOwnersShareTheRoomForPodsWithoutASlot(t *testing.T) {
 	s := newShell(t, nil, false)
 	dir := s.follower.directory
-	first, second := dir.ensureOwner("first", kindReplicaSet), dir.ensureOwner("second", kindReplicaSet)
+	first, second := dir.ensureOwner(ownerKey{"shop", "first"}, kindReplicaSet), dir.ensureOwner(ownerKey{"shop", "second"}, kindReplicaSet)
 	first.keepFound(make([]plan.Pod, maxFound/2), spottest.Epoch)
 	if room := dir.roomForFound(first); room != maxFound {
 		t.Errorf("an owner has room for %d, beside nobody else", room)

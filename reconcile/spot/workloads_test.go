@@ -168,7 +168,7 @@ func TestAReplicaSetThatIsAdoptedIsNoWorkloadAnyMore(t *testing.T) {
 	s.follower.gone(bare)
 	s.cache(bare)
 	s.follower.gone(bare)
-	if dir.owner("set-web-1") != nil {
+	if dir.owner(ownerKey{"shop", "set-web-1"}) != nil {
 		t.Error("an owner that is gone is remembered")
 	}
 }
@@ -178,13 +178,6 @@ func TestPodsInNamespacesOfOtherTenantsAreNotReadAbout(t *testing.T) {
 	s.follower.directory.only = []string{"cart"}
 	if p := s.place(incoming(1)); p.Outcome != OutcomeNotOwned || s.reads.Load() != 0 {
 		t.Errorf("outcome %s after %d reads", p.Outcome, s.reads.Load())
-	}
-}
-
-func TestAStatefulSetOfAnotherGroupHasNoOrdinals(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: KindStatefulSet, UID: "u", Controller: new(true)}}}}
-	if uid, kind := ownerOf(policy.Keys{Prefix: policy.DefaultPrefix}, pod); uid != "u" || kind == KindStatefulSet {
-		t.Errorf("owner %s of kind %q", uid, kind)
 	}
 }
 

@@ -85,6 +85,9 @@ func NewAccounting(ordinals bool) *Accounting {
 	return a
 }
 
+// ForgetOrdinals says that the owner is no StatefulSet after all: what is remembered of ordinals goes, pods and slots stay.
+func (a *Accounting) ForgetOrdinals() { a.ordinals = nil }
+
 // Observe takes in what the cache, a live read or the answer to a write shows of one pod of the owner, in any order: an
 // older version than one already known is ignored for [plan.SettleTime], after which it is news: the member's store was restored from a
 // backup, for instance. The reservation that the pod was admitted on is consumed by the first
