@@ -90,10 +90,10 @@ func (e *Filters) Compile(text string) (*Filter, error) {
 	if !tree.OutputType().IsExactType(cel.BoolType) {
 		return nil, BadFilter("filter.type", fmt.Sprintf("has type %s, but must be a boolean for each %s", tree.OutputType(), e.variable))
 	}
-	if mistakes := unknownEnumValues(tree.NativeRep()); len(mistakes) > 0 {
+	if mistakes := append(unknownEnumValues(tree.NativeRep()), costlyComparisons(tree.NativeRep())...); len(mistakes) > 0 {
 		return nil, badFilter(mistakes)
 	}
-	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxItemCost))
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxItemCost), chargeJoined)
 	if err != nil { // a constant that cannot be computed, such as a bad pattern
 		return nil, BadFilter("filter.invalid", "cannot be used: "+err.Error())
 	}
