@@ -106,19 +106,50 @@ type Filter struct {
 	Limit int
 }
 
-// RecordsIn returns records of a member in the order of controller, namespace and name, and whether there are more. Each record is
-// consistent in itself; see [Runtime.Records] for keys that come and go meanwhile. It may be called concurrently.
+// RecordsIn returns records of a member in the order of controller, namespace and name, and whether there are more. It walks over all keys of
+// the member, or of the controller in it, and keeps and sorts about as many as are wanted. Each record is consistent in itself; see
+// [Runtime.Records] for keys that come and go meanwhile: there may be fewer than Limit and more behind them, though never none. It may be called
+// concurrently.
 func (rt *Runtime) RecordsIn(f Filter) (records []Record, more bool) {
-	keys := slices.DeleteFunc(rt.keys(f.Member), func(key Key) bool { return !f.passes(key) })
-	for some := range slices.Chunk(keys, snapshotBatch) {
-		for _, record := range rt.snapshots(some) {
-			if f.Limit > 0 && len(records) == f.Limit {
-				return records, true
-			}
-			records = append(records, record)
+	for {
+		first := firstKeys{filter: f}
+		rt.eachBatch(f.Controller, f.Member, first.add)
+		first.settle()
+		for some := range slices.Chunk(first.keys, snapshotBatch) {
+			records = append(records, rt.snapshots(some)...)
+		}
+		if len(records) > 0 || !first.more {
+			return records, first.more
+		}
+		f.After = first.keys[len(first.keys)-1] // all of these have gone
+	}
+}
+
+// firstKeys are the first keys that pass a filter, of those that are added in any order.
+type firstKeys struct {
+	filter Filter
+	keys   []Key
+	more   bool // passed as well
+	last   Key  // of the first that there were, once there are more
+}
+
+func (s *firstKeys) add(some []Key) {
+	for _, key := range some {
+		if !s.filter.passes(key) || s.more && compareKeys(key, s.last) > 0 {
+			continue
+		}
+		if s.keys = append(s.keys, key); s.filter.Limit > 0 && len(s.keys) >= 2*s.filter.Limit+snapshotBatch {
+			s.settle()
 		}
 	}
-	return records, false
+}
+
+// settle puts the keys in order, and leaves out those beyond the limit.
+func (s *firstKeys) settle() {
+	slices.SortFunc(s.keys, compareKeys)
+	if limit := s.filter.Limit; limit > 0 && len(s.keys) > limit {
+		s.keys, s.more, s.last = s.keys[:limit], true, s.keys[limit-1]
+	}
 }
 
 func (f *Filter) passes(key Key) bool {

@@ -3,9 +3,12 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +45,47 @@ func TestKeysAreListedInOrderPageByPage(t *testing.T) {
 	}
 	if none, more := b.rt.RecordsIn(Filter{Member: "c"}); len(none) != 0 || more {
 		t.Errorf("of a member that nobody knows: %v", none)
+	}
+}
+
+// Whoever asks for one record at a time makes nobody copy and sort all keys for each.
+func TestAPageOfAMemberWithManyKeysKeepsAndSortsFewOfThem(t *testing.T) {
+	b := newBench(t, Options{}, &queue{name: "one", perMember: 1})
+	l := b.join(b.queues[0], "a")
+	const keys = 20_000
+	for i := range keys {
+		b.queues[0].wake(l, types.NamespacedName{Namespace: []string{"shop", "bank"}[i%2], Name: fmt.Sprintf("%05d", i*7919%keys)}, PriorityChanged, nil)
+	}
+	for name, f := range map[string]Filter{
+		"of all":         {Member: "a", Limit: 1},
+		"of a namespace": {Member: "a", Namespace: "shop", Limit: 1},
+		"of nothing":     {Member: "a", Namespace: "none", Limit: 1},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b.rt.RecordsIn(f)
+		runtime.ReadMemStats(&after)
+		if took, all := after.TotalAlloc-before.TotalAlloc, uint64(keys*unsafe.Sizeof(Key{})); took > all/4 {
+			t.Errorf("%s: a page of one record took %d bytes; all keys are %d", name, took, all)
+		}
+	}
+	for _, limit := range []int{1, 299, 7000} {
+		var got []Record
+		f, more := Filter{Member: "a", Namespace: "shop", Limit: limit}, true
+		for more {
+			var some []Record
+			if some, more = b.rt.RecordsIn(f); len(some) == 0 || len(some) > limit {
+				t.Fatalf("a page of %d has %d, more %t", limit, len(some), more)
+			}
+			got, f.After = append(got, some...), some[len(some)-1].Key
+			if limit == 1 && len(got) == 20 {
+				break
+			}
+		}
+		want, _ := b.rt.RecordsIn(Filter{Member: "a", Namespace: "shop"})
+		if len(want) != keys/2 || !slices.Equal(got, want[:len(got)]) || limit > 1 && len(got) != len(want) {
+			t.Errorf("pages of %d: %d records of %d, or not in order", limit, len(got), len(want))
+		}
 	}
 }
 

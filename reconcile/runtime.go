@@ -192,28 +192,43 @@ func (rt *Runtime) snapshots(keys []Key) []Record {
 	return found
 }
 
-// keys returns the known keys of a member, or of all, in order. The lock is given up now and then on the way, which a
-// walk over a map survives: a key that comes or goes meanwhile may be in or not.
-func (rt *Runtime) keys(member string) []Key {
-	var keys []Key
+// keys returns the known keys of a member, or of all, in order; see [Runtime.eachBatch].
+func (rt *Runtime) keys(member string) (keys []Key) {
+	rt.eachBatch("", member, func(some []Key) { keys = append(keys, some...) })
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// eachBatch visits the known keys of a controller in a member, or of all, in any order, at most snapshotBatch at a time. visit does not hold the
+// lock and does not keep the slice. The lock is given up for each visit, which a walk over a map survives: a key that comes or goes meanwhile may
+// be in or not.
+func (rt *Runtime) eachBatch(controller, member string, visit func(some []Key)) {
+	batch := make([]Key, 0, snapshotBatch)
 	rt.mu.Lock()
-	for _, q := range rt.queues {
-		for name, l := range q.flows {
-			if member != "" && member != name {
-				continue
-			}
-			for key := range l.records {
-				keys = append(keys, Key{Controller: q.name, Member: name, NamespacedName: key})
-				if len(keys)%snapshotBatch == 0 {
-					rt.mu.Unlock()
-					rt.mu.Lock()
-				}
+	walk := func(controller, member string, l *flow) {
+		for key := range l.records {
+			if batch = append(batch, Key{Controller: controller, Member: member, NamespacedName: key}); len(batch) == snapshotBatch {
+				rt.mu.Unlock()
+				visit(batch)
+				batch = batch[:0]
+				rt.mu.Lock()
 			}
 		}
 	}
+	for _, q := range rt.queues {
+		if controller != "" && controller != q.name {
+			continue
+		}
+		if member == "" {
+			for name, l := range q.flows {
+				walk(q.name, name, l)
+			}
+		} else if l := q.flows[member]; l != nil {
+			walk(q.name, member, l)
+		}
+	}
 	rt.mu.Unlock()
-	slices.SortFunc(keys, compareKeys)
-	return keys
+	visit(batch)
 }
 
 func compareKeys(a, b Key) int {

@@ -32,6 +32,9 @@ func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.L
 	list.part = func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
 		shown, err := s.part(ctx, member, list.failed)
 		if err == nil {
+			for _, c := range shown.items {
+				list.spend(uint64(viewCost * max(0, c.GetWorkloads().GetManaged())))
+			}
 			shown.items, err = list.passing(ctx, shown.items)
 		}
 		return shown, err

@@ -49,7 +49,7 @@ func (s *eventService) eventList(asked listRequest, cluster, namespace string) *
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceEvents, namespace},
 		needs: auth.Access{Verb: verbList, Resource: resourceEvents, Namespace: namespace}, length: 2, nameOf: nameOfEvent,
 	}
-	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Event], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Event], uint64, bool) {
 		last := ""
 		if behind != nil {
 			last = behind[1]
@@ -59,7 +59,7 @@ func (s *eventService) eventList(asked listRequest, cluster, namespace string) *
 		for i := range events {
 			found = append(found, entry[*plimsollv1.Event]{item: eventMessage(&events[i])})
 		}
-		return found, more
+		return found, uint64(itemCost * len(found)), more
 	}
 	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.Event], error) {
 		answer, err := plimsollv1.NewEventServiceClient(conn).ListEvents(ctx, &plimsollv1.ListEventsRequest{

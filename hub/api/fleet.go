@@ -108,7 +108,13 @@ func (s *fleetService) ListFleetPlacements(ctx context.Context, request *plimsol
 		return nil, err
 	}
 	list.part = func(ctx context.Context, namespace string, _ int) (found part[*plimsollv1.FleetPlacement], err error) {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
 		all := s.in(namespace)
+		for _, p := range all {
+			list.spend(uint64(itemCost * len(p.GetMembers())))
+		}
 		if err := s.showAll(ctx, namespace, all); err != nil {
 			return found, err
 		}

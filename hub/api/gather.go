@@ -107,7 +107,16 @@ func askAll[T any](ctx context.Context, members []string, limit int, ask ask[T])
 // askEnough asks the members of other replicas all at once, because those wait, and the members of this one in their order until size
 // items are there: the parts behind these are empty, and nobody has paid for them.
 func askEnough[T any](ctx context.Context, members []string, size int, here func(member string) bool, ask ask[T]) ([]part[T], error) {
-	a := newAnswers(ctx, members, size, ask)
+	var found atomic.Int64
+	return askInTurn(ctx, members, size, here, ask, func(p *part[T]) bool {
+		return found.Add(int64(len(p.items))) >= int64(size) || p.more // a page ends there
+	})
+}
+
+// askInTurn asks the members of other replicas all at once, and those of this one in their order, as many at a time as there are processors, until
+// one of them is enough.
+func askInTurn[T any](ctx context.Context, members []string, limit int, here func(member string) bool, ask ask[T], enough func(*part[T]) bool) ([]part[T], error) {
+	a := newAnswers(ctx, members, limit, ask)
 	var local []int
 	for i, member := range members {
 		if here(member) {
@@ -116,18 +125,17 @@ func askEnough[T any](ctx context.Context, members []string, size int, here func
 		}
 		a.under.Go(func() { a.ask(i) })
 	}
-	var next, found atomic.Int64
+	var next atomic.Int64
+	var ended atomic.Bool
 	for range min(runtime.GOMAXPROCS(0), len(local)) {
 		a.under.Go(func() {
-			for found.Load() < int64(size) {
+			for !ended.Load() {
 				n := int(next.Add(1)) - 1
 				if n >= len(local) {
 					return
 				}
-				a.ask(local[n])
-				found.Add(int64(len(a.parts[local[n]].items)))
-				if a.parts[local[n]].more { // a page ends there
-					found.Add(int64(size))
+				if a.ask(local[n]); enough(&a.parts[local[n]]) {
+					ended.Store(true)
 				}
 			}
 		})

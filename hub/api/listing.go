@@ -18,6 +18,7 @@ type listing[T proto.Message] struct {
 	needs   auth.Access // without a member
 	asked   listRequest
 	filter  *lists.Filter
+	owe     func(cost uint64) // takes what looking at items costs; nil: nobody pays
 	order   lists.Order
 	length  int // of a name, which begins with the member
 
@@ -41,6 +42,9 @@ type listRequest interface {
 // read compiles what was asked for.
 func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err error) {
 	l.failed = &failures{}
+	if err := l.charge(ctx); err != nil {
+		return err
+	}
 	if l.filter, err = filters.Compile(l.asked.GetFilter()); err != nil {
 		return err
 	}
@@ -51,6 +55,31 @@ func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err erro
 	}
 	l.after, err = lists.DecodePosition(l.asked.GetPageToken(), len(l.order)+l.length, l.query(l.cluster, l.callerOf(ctx))...)
 	return err
+}
+
+// What lists cost, in the units of filters, each about a ten-millionth of a second of a processor. A caller who reads 5,000 members with ten objects
+// each, by name and in pages of 100, spends about 300,000 on that, which they get back in a fraction of a second.
+const (
+	// itemCost is what it costs to look at an item: to make its message and to find its place in an order. A small filter costs as much.
+	itemCost = 5
+	// viewCost is what a workload costs that is counted or passed over.
+	viewCost = 2
+	// keysPerUnit is how many keys of a ledger are passed over for one unit.
+	keysPerUnit = 2
+)
+
+// charge has the caller pay for what the list looks at. Its error is RESOURCE_EXHAUSTED while they owe for earlier lists.
+func (l *listing[T]) charge(ctx context.Context) error {
+	whose := payer(ctx)
+	l.owe = func(cost uint64) { l.filters.Owe(whose, cost) }
+	return l.filters.MayList(whose)
+}
+
+// spend has whoever pays pay.
+func (l *listing[T]) spend(cost uint64) {
+	if l.owe != nil {
+		l.owe(cost)
+	}
 }
 
 // page makes one page, and the token for the next; "": there is none.
@@ -160,6 +189,10 @@ func (l *listing[T]) behind(member string) lists.Position {
 
 // passing returns the items that pass the filter and are behind the place where the list goes on.
 func (l *listing[T]) passing(ctx context.Context, items []T) (found []T, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.spend(uint64(itemCost * len(items)))
 	for _, item := range items {
 		passes, ok, err := l.filter.Passes(ctx, item)
 		switch {

@@ -20,8 +20,8 @@ const firstScan, maxScan = 2048, 32768
 // ownerListing is a listing of what the owners of members know.
 type ownerListing[T proto.Message] struct {
 	listing[T]
-	// scan returns what this replica knows of a member behind a name, by name: at most limit items.
-	scan func(member string, behind lists.Position, limit int) (found []entry[T], more bool)
+	// scan returns what this replica knows of a member behind a name, by name: at most limit items, and what it cost to find them.
+	scan func(member string, behind lists.Position, limit int) (found []entry[T], cost uint64, more bool)
 	// gap says why what it knows may be old or not all, and since when it is; "": neither.
 	gap func(known clusters.Status) (reason string, since time.Time)
 	// remote has another replica list.
@@ -139,13 +139,18 @@ func (l *ownerListing[T]) firstHere(ctx context.Context, member string, limit in
 	return found, err
 }
 
-// walk goes through the items of a member behind a name until visit says no. ended: it went through all of them.
+// walk goes through the items of a member behind a name until visit says no. ended: it went through all of them. What it looks at is paid for, some
+// at a time, and nothing more is looked at when ctx has ended.
 func (l *ownerListing[T]) walk(ctx context.Context, member string, behind lists.Position, first int, visit func(item entry[T], passes bool) bool) (ended bool, err error) {
 	if l.filter != nil {
 		first = max(first, firstScan)
 	}
 	for limit := first; ; limit = min(4*limit, maxScan) {
-		items, more := l.scan(member, behind, limit)
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		items, cost, more := l.scan(member, behind, limit)
+		l.spend(cost)
 		for _, item := range items {
 			passes, ok, err := l.filter.Passes(ctx, item.item)
 			if err != nil || !ok || !visit(item, passes) {

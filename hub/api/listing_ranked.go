@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
@@ -38,8 +41,36 @@ func (b *best[T]) settle() []rankedItem[T] {
 	return b.items
 }
 
+const (
+	// maxOrdered is how many lists in an order a replica makes at a time, a caller at most half of them: each looks at everything that there is.
+	maxOrdered = 32
+	// orderedAgain is when whoever finds no place asks again.
+	orderedAgain = time.Second
+	// reasonTooManyLists is that of lists beyond that.
+	reasonTooManyLists = "TOO_MANY_LISTS"
+)
+
+// enterOrdered takes a place for a list in an order; leave gives it back. Replicas that ask each other need none: the first of them has it.
+func (c *core) enterOrdered(ctx context.Context) (leave func(), err error) {
+	if c.ordered == nil {
+		return func() {}, nil
+	}
+	whose := payer(ctx)
+	if !c.ordered.Enter(whose) {
+		return nil, apierror.WithDelay(status.Newf(codes.ResourceExhausted,
+			"order_by: %d lists in an order are being made at a time at most, and of one caller half of them: ask again later, or omit order_by", maxOrdered),
+			reasonTooManyLists, orderedAgain).Err()
+	}
+	return func() { c.ordered.Leave(whose) }, nil
+}
+
 // ranked asks all members, each for its first items, and puts them in one order.
 func (l *listing[T]) ranked(ctx context.Context, from *candidates, size int) (*page[T], error) {
+	leave, err := l.enterOrdered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	from.whole()
 	made, kept := &page[T]{asOf: time.Now()}, best[T]{order: l.order, size: size}
 	for {
@@ -50,7 +81,7 @@ func (l *listing[T]) ranked(ctx context.Context, from *candidates, size int) (*p
 		if len(members) == 0 {
 			break
 		}
-		parts, err := askAll(ctx, members, size, l.part)
+		parts, err := askInTurn(ctx, members, size, l.answersHere, l.part, func(*part[T]) bool { return false })
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 		core: s.core, asked: asked, cluster: cluster, what: []string{"ledger", resourceObjects, controller, namespace},
 		needs: auth.Access{Verb: verbList, Resource: resourceObjects, Namespace: namespace}, length: 4, nameOf: nameOfObject,
 	}
-	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.ObjectState], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.ObjectState], uint64, bool) {
 		filter := reconcile.Filter{Member: member, Controller: controller, Namespace: namespace, Limit: limit}
 		if behind != nil {
 			filter.After = reconcile.Key{Controller: behind[1], NamespacedName: types.NamespacedName{Namespace: behind[2], Name: behind[3]}}
@@ -41,7 +41,7 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 		for i := range records {
 			found = append(found, entry[*plimsollv1.ObjectState]{item: objectMessage(&records[i])})
 		}
-		return found, more
+		return found, uint64(s.keysOf(member, controller)/keysPerUnit + itemCost*len(found)), more
 	}
 	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.ObjectState], error) {
 		answer, err := plimsollv1.NewObjectServiceClient(conn).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
@@ -51,6 +51,16 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 		return listed[*plimsollv1.ObjectState]{answer.GetObjects(), answer}, err
 	}
 	return list
+}
+
+// keysOf is how many keys of a controller there are in a member, or of all: a page walks over all of them.
+func (s *objectService) keysOf(member, controller string) (n int) {
+	for _, state := range s.objects.ControllersIn(member) {
+		if controller == "" || controller == state.Name {
+			n += state.Objects
+		}
+	}
+	return n
 }
 
 // nameOfObject is where a key is in lists by name.
@@ -66,17 +76,19 @@ func (s *objectService) ListControllers(ctx context.Context, request *plimsollv1
 		needs: auth.Access{Verb: verbList, Resource: resourceObjects}, length: 2,
 		nameOf: func(c *plimsollv1.Controller) lists.Position { return lists.Position{c.GetCluster(), c.GetName()} },
 	}
-	list.scan = func(member string, behind lists.Position, limit int) (found []entry[*plimsollv1.Controller], more bool) {
-		for _, state := range s.objects.ControllersIn(member) {
+	list.scan = func(member string, behind lists.Position, limit int) (found []entry[*plimsollv1.Controller], cost uint64, more bool) {
+		all := s.objects.ControllersIn(member)
+		cost = uint64(itemCost * len(all))
+		for _, state := range all {
 			if behind != nil && state.Name <= behind[1] {
 				continue
 			}
 			if len(found) == limit {
-				return found, true
+				return found, cost, true
 			}
 			found = append(found, entry[*plimsollv1.Controller]{item: controllerMessage(&state)})
 		}
-		return found, false
+		return found, cost, false
 	}
 	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.Controller], error) {
 		answer, err := plimsollv1.NewObjectServiceClient(conn).ListControllers(ctx, &plimsollv1.ListControllersRequest{

@@ -24,8 +24,9 @@ func (s *objectService) ListOperations(ctx context.Context, request *plimsollv1.
 		core: s.core, asked: request, cluster: request.GetCluster(), what: []string{"operations", request.GetNamespace()},
 		needs: auth.Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()}, length: 2, nameOf: nameOfOperation,
 	}
-	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Operation], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Operation], uint64, bool) {
 		all := s.operationsIn(member, request.GetNamespace())
+		cost := uint64(itemCost * len(all))
 		if behind != nil {
 			all = slices.DeleteFunc(all, func(r *plimsollv1.Operation) bool { return r.GetId() <= behind[1] })
 		}
@@ -33,7 +34,7 @@ func (s *objectService) ListOperations(ctx context.Context, request *plimsollv1.
 		for _, shown := range all[:min(limit, len(all))] {
 			found = append(found, entry[*plimsollv1.Operation]{item: shown})
 		}
-		return found, len(all) > limit
+		return found, cost, len(all) > limit
 	}
 	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, page pageRequest) (listed[*plimsollv1.Operation], error) {
 		answer, err := plimsollv1.NewObjectServiceClient(conn).ListOperations(ctx, &plimsollv1.ListOperationsRequest{

@@ -17,6 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 )
 
 // core is what all services share.
@@ -30,7 +31,8 @@ type core struct {
 	batches   *Batches // nil: the services have their own
 	peers     Peers    // nil: another replica asks, and nothing is passed on any further
 	rights    access
-	filters   *limits.Budgets // what filters of callers may cost here
+	filters   *limits.Budgets // what lists and filters of callers may cost here
+	ordered   *shares.Places  // lists in an order under way; nil: any number
 	questions *limits.Questions
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops

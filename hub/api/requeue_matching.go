@@ -169,6 +169,9 @@ func again(before *plimsollv1.RequeueMatchingResponse) *plimsollv1.RequeueMatchi
 // matching are the keys of a member of this replica that an order is about.
 func (s *objectService) matching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (keys []reconcile.Key, err error) {
 	list := s.objectList(&plimsollv1.ListObjectsRequest{Filter: request.GetFilter()}, member, request.GetController(), request.GetNamespace())
+	if err := list.charge(ctx); err != nil {
+		return nil, err
+	}
 	if list.filter, err = lists.ObjectFilters.Compile(request.GetFilter()); err != nil {
 		return nil, err
 	}

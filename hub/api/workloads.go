@@ -45,8 +45,9 @@ func (s *workloadService) workloadList(asked listRequest, cluster, namespace str
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceWorkloads, namespace},
 		needs: auth.Access{Verb: verbList, Resource: resourceWorkloads, Namespace: namespace}, length: 4, nameOf: nameOfWorkload,
 	}
-	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Workload], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Workload], uint64, bool) {
 		views, now := s.workloads.List(member, namespace), time.Now()
+		cost := uint64(viewCost * len(views))
 		if behind != nil {
 			last := policy.WorkloadKey{Kind: behind[2], NamespacedName: types.NamespacedName{Namespace: behind[1], Name: behind[3]}}
 			views = views[sort.Search(len(views), func(i int) bool { return views[i].Compare(last) > 0 }):]
@@ -55,7 +56,7 @@ func (s *workloadService) workloadList(asked listRequest, cluster, namespace str
 		for i := range views[:min(limit, len(views))] {
 			found = append(found, entry[*plimsollv1.Workload]{workloadMessage(&views[i], now), views[i].Planned})
 		}
-		return found, len(views) > limit
+		return found, cost + uint64(itemCost*len(found)), len(views) > limit
 	}
 	list.gap = func(known clusters.Status) (reason string, since time.Time) {
 		if known.State == clusters.StateUnreachable {

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// FilterRate is what the filters of all lists and watches of a caller may cost on a replica in a second, in CEL's units: about a
-	// fifth of a processor.
+	// FilterRate is what the lists of a caller and the filters of their watches may cost on a replica in a second, in CEL's units, each about
+	// a ten-millionth of a second of a processor: about a fifth of a processor.
 	FilterRate = 2_000_000
 	// FilterBurst is what they may cost at once: about a second of a processor.
 	FilterBurst = 10_000_000
 	// MaxFilterWait is how long a watch waits for that in all before its reader has everything.
 	MaxFilterWait = 30 * time.Second
-	// budgetFor is how long the budget of a caller who filters nothing is remembered: by then it is full again.
-	budgetFor = 2 * FilterBurst / FilterRate * time.Second
-	// FilterBudget is the reason of lists whose filters cost more than their caller has left.
+	// budgetFor is how long the budget of a caller who lists and filters nothing is remembered: by then it is full again, also where they owe
+	// for lists that began at the same time, ten times the burst.
+	budgetFor = 12 * FilterBurst / FilterRate * time.Second
+	// FilterBudget is the reason of lists of a caller who has less left than they or their filters cost.
 	FilterBudget = "FILTER_BUDGET_SPENT"
 )
 
-// Budgets bound what filters cost, for each caller. Nil bounds nothing. Safe for concurrent use.
+// Budgets bound what lists and filters cost, for each caller. Nil bounds nothing. Safe for concurrent use.
 type Budgets struct {
 	rate    rate.Limit
 	burst   int
@@ -47,7 +48,7 @@ func (b *Budgets) of(whose string) *rate.Limiter {
 	return limiter
 }
 
-// Owe takes what a filter has cost, and returns how long its caller has to wait for that.
+// Owe takes what a list or a filter has cost, also where its caller has less, and returns how long they have to wait for that.
 func (b *Budgets) Owe(whose string, cost uint64) (wait time.Duration) {
 	if b == nil || cost == 0 {
 		return 0
@@ -72,6 +73,26 @@ func (b *Budgets) Charged(whose string) (pay func(cost uint64) error) {
 			"your filters have cost more than a caller's may in so short a time: ask again later, name a cluster or a namespace, or use fewer loops and patterns"),
 			FilterBudget, full).Err()
 	}
+}
+
+// MayList returns an error when a caller owes for earlier lists: RESOURCE_EXHAUSTED, with when they have paid. A list that may begin is done,
+// however much it costs.
+func (b *Budgets) MayList(whose string) error {
+	return b.solvent(whose, FilterBudget,
+		"your lists have taken more of a processor than a caller's may in so short a time: ask again later, name a cluster, or use larger pages and no order_by")
+}
+
+// solvent returns an error with a reason and a text when a caller owes for what they have had.
+func (b *Budgets) solvent(whose, reason, text string) error {
+	if b == nil {
+		return nil
+	}
+	left := b.of(whose).TokensAt(time.Now())
+	if left >= 0 {
+		return nil
+	}
+	again := time.Duration(-left / float64(b.rate) * float64(time.Second))
+	return apierror.WithDelay(status.New(codes.ResourceExhausted, text), reason, again).Err()
 }
 
 // Sleep waits, or returns why ctx has ended meanwhile.

@@ -3,11 +3,6 @@ package limits
 import (
 	"context"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 const (
@@ -38,7 +33,7 @@ func (q *Questions) Ask(ctx context.Context, whose string, plan func()) error {
 		plan()
 		return nil
 	}
-	if err := q.callers.solvent(whose); err != nil {
+	if err := q.solvent(whose); err != nil {
 		return err
 	}
 	select {
@@ -50,7 +45,7 @@ func (q *Questions) Ask(ctx context.Context, whose string, plan func()) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := q.callers.solvent(whose); err != nil { // others of the same caller were before
+	if err := q.solvent(whose); err != nil { // others of the same caller were before
 		return err
 	}
 	began := time.Now()
@@ -59,13 +54,8 @@ func (q *Questions) Ask(ctx context.Context, whose string, plan func()) error {
 	return nil
 }
 
-// solvent returns an error when a caller owes for what they have had.
-func (b *Budgets) solvent(whose string) error {
-	left := b.of(whose).TokensAt(time.Now())
-	if left >= 0 {
-		return nil
-	}
-	again := time.Duration(-left / float64(b.rate) * float64(time.Second))
-	return apierror.WithDelay(status.New(codes.ResourceExhausted,
-		"the plans that you have asked for have taken more of a processor than a caller's may in so short a time: ask again later"), PlanBudget, again).Err()
+// solvent returns an error when a caller owes for the plans that they have had.
+func (q *Questions) solvent(whose string) error {
+	return q.callers.solvent(whose, PlanBudget,
+		"the plans that you have asked for have taken more of a processor than a caller's may in so short a time: ask again later")
 }

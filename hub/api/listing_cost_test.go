@@ -1,0 +1,197 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// calledBy is the context of a call of somebody.
+func calledBy(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, identityKey{}, auth.Identity{User: who})
+}
+
+// membersWithKeys is a replica that owns so many members, each with so many keys.
+func membersWithKeys(t *testing.T, members, keys int) *replica {
+	t.Helper()
+	r := newFleet().replica(t, "10.0.0.1:9444")
+	for m := range members {
+		name := fmt.Sprintf("m%03d", m)
+		r.member(name)
+		r.fleet.give(name, r.address)
+		for n := range keys {
+			r.record(name, "deployment-spot", "shop", fmt.Sprintf("o%05d", n))
+		}
+	}
+	return r
+}
+
+// Whoever asks and goes away has nobody look on.
+func TestAListThatIsCancelledLooksAtNothingMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		members, keys, scans int // at most, since as many members are looked at at once as there are processors
+		request              *plimsollv1.ListObjectsRequest
+	}{
+		"an order in a large member":   {1, 3 * firstScan, 1, &plimsollv1.ListObjectsRequest{Cluster: "m000", OrderBy: "attempts desc"}},
+		"an order over many members":   {3 * window, 2, runtime.GOMAXPROCS(0), &plimsollv1.ListObjectsRequest{OrderBy: "attempts desc"}},
+		"by name over many members":    {3 * window, 2, runtime.GOMAXPROCS(0), &plimsollv1.ListObjectsRequest{}},
+		"a filter over a large member": {1, 3 * firstScan, 1, &plimsollv1.ListObjectsRequest{Cluster: "m000", Filter: "false"}},
+	} {
+		r := membersWithKeys(t, c.members, c.keys)
+		ctx, cancel := context.WithCancel(calledBy(t.Context(), "ana"))
+		var scans atomic.Int64
+		r.scanned = func() {
+			scans.Add(1)
+			cancel()
+		}
+		_, err := r.services(everything{}).objects.ListObjects(ctx, c.request)
+		if !errors.Is(err, context.Canceled) || scans.Load() > int64(c.scans) {
+			t.Errorf("%s: %d scans, want at most %d: %v", name, scans.Load(), c.scans, err)
+		}
+		_, err = r.services(everything{}).objects.ListObjects(ctx, c.request)
+		if !errors.Is(err, context.Canceled) || scans.Load() > int64(c.scans) {
+			t.Errorf("%s: cancelled before: %d scans: %v", name, scans.Load(), err)
+		}
+	}
+}
+
+// Who has others look through much, with or without a filter, is refused for a while, on this replica and by way of it on others.
+func TestWhatACallersListsLookAtHasABudget(t *testing.T) {
+	first, second := watched(t)
+	for i := range 500 {
+		first.record("dev", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+		second.record("test", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+	}
+	c := first.ledgerService(t).core
+	c.filters, c.timeout = limits.NewBudgets(1, testBudget/10), time.Minute
+	for name, request := range map[string]*plimsollv1.ListObjectsRequest{
+		"an order":                                {Cluster: "dev", OrderBy: "attempts desc"},
+		"an order on another replica":             {Cluster: "test", OrderBy: "attempts desc", PageSize: 1},
+		"one at a time of a namespace":            {Cluster: "dev", Namespace: "none", PageSize: 1},
+		"one at a time of a controller and so on": {Cluster: "dev", Controller: "deployment-spot", PageSize: 1},
+	} {
+		list := func(who string) error {
+			_, err := newServices(c).objects.ListObjects(calledBy(t.Context(), who), request)
+			return err
+		}
+		var err error
+		for calls := 0; err == nil && calls < 5000; calls++ {
+			err = list(name)
+		}
+		if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != limits.FilterBudget || retryIn(err) <= 0 {
+			t.Errorf("%s may be asked for all the time: %v", name, err)
+		}
+		if err := list("another of " + name); err != nil {
+			t.Errorf("%s: another caller: %v", name, err)
+		}
+	}
+}
+
+// The lists of all kinds are paid for.
+func TestListsOfAllKindsArePaidFor(t *testing.T) {
+	r := shop(t)
+	s := newServices(r.ledgerService(t).core)
+	for name, list := range map[string]func(ctx context.Context) error{
+		"objects": func(ctx context.Context) error {
+			_, err := s.objects.ListObjects(ctx, &plimsollv1.ListObjectsRequest{})
+			return err
+		},
+		"controllers": func(ctx context.Context) error {
+			_, err := s.objects.ListControllers(ctx, &plimsollv1.ListControllersRequest{})
+			return err
+		},
+		"workloads": func(ctx context.Context) error {
+			_, err := s.workloads.ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{})
+			return err
+		},
+		"clusters": func(ctx context.Context) error {
+			_, err := s.clusters.ListClusters(ctx, &plimsollv1.ListClustersRequest{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.record("prod", "deployment-spot", "shop", "web")
+			s.objects.filters = limits.NewBudgets(1, 100)
+			var err error
+			for calls := 0; err == nil && calls < 200; calls++ {
+				err = list(calledBy(t.Context(), name))
+			}
+			if apierror.ReasonOf(err) != limits.FilterBudget {
+				t.Errorf("it may be asked for all the time: %v", err)
+			}
+		})
+	}
+}
+
+// To read everything page by page costs little more than what there is: of 5,000 members with ten objects each, about 300,000 of ten million.
+func TestAWholeListByNameStaysWellWithinTheBudget(t *testing.T) {
+	const members, keys = 100, 10
+	r := membersWithKeys(t, members, keys)
+	s := r.services(everything{})
+	budget := limits.NewBudgets(1, limits.FilterBurst)
+	s.objects.filters = budget
+	request, found := &plimsollv1.ListObjectsRequest{PageSize: 100}, 0
+	for more := true; more; more = request.GetPageToken() != "" {
+		page, err := s.objects.ListObjects(calledBy(t.Context(), "ana"), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(page.GetObjects())
+		request.PageToken = page.GetNextPageToken()
+	}
+	const most = members * keys * 4 * itemCost
+	if budget.Owe("ana", limits.FilterBurst) > most*time.Second || found != members*keys { // at one unit a second
+		t.Errorf("%d objects cost more than %d", found, most)
+	}
+}
+
+// Each list in an order looks at everything: a caller has some of them made at a time, and others have theirs.
+func TestListsInAnOrderHavePlaces(t *testing.T) {
+	r := membersWithKeys(t, 1, 3)
+	s := r.services(everything{})
+	s.objects.ordered = shares.NewPlaces(4)
+	const under = 3
+	entered, release := make(chan struct{}), make(chan struct{})
+	var scans atomic.Int64
+	r.scanned = func() {
+		if scans.Add(1) <= under {
+			entered <- struct{}{}
+			<-release
+		}
+	}
+	list := func(ctx context.Context, who string) error {
+		_, err := s.objects.ListObjects(calledBy(ctx, who), &plimsollv1.ListObjectsRequest{OrderBy: "attempts"})
+		return err
+	}
+	answers := make(chan error, under)
+	for _, who := range []string{"ana", "ana", "ben"} {
+		go func() { answers <- list(t.Context(), who) }()
+		<-entered
+	}
+	err := list(t.Context(), "ana")
+	if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != reasonTooManyLists || retryIn(err) <= 0 {
+		t.Errorf("a third list of one caller: %v", err)
+	}
+	close(release)
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := list(t.Context(), "ana"); err != nil {
+		t.Errorf("when the others have ended: %v", err)
+	}
+}
