@@ -178,6 +178,10 @@ func (m *Member) newClient(config *rest.Config, options client.Options) (client.
 // Name returns the member's name: that of its registration Secret.
 func (m *Member) Name() string { return m.name }
 
+// RunsOn reports whether the member was made of exactly this kubeconfig. While a changed registration is tried, or refused, the member runs on
+// the one before: what is in the Secret must not be given to it, nor what it answers be written there.
+func (m *Member) RunsOn(kubeconfig []byte) bool { return m.vetted.MadeOf(kubeconfig) }
+
 // Namespaces are those that the member is registered for, in order; nil: the whole cluster. The caller must not change them.
 func (m *Member) Namespaces() []string { return m.vetted.Namespaces }
 

@@ -16,10 +16,12 @@ func TestAChangedSecretIsProvenBesideTheRunningMemberThenTakesItsPlace(t *testin
 	f, old, next := newFleet(t), newFakeAPI(t, "cluster-a"), newFakeAPI(t, "cluster-b")
 	f.secrets.put("a", old.kubeconfig())
 	former := f.awaitReady("a")
+	f.g.Expect(former.RunsOn(old.kubeconfig())).To(BeTrue())
 	next.fault("/api/v1/configmaps", hangs)
 	f.secrets.put("a", next.kubeconfig())
 	f.g.Eventually(f.condition("a", ConditionAccepted)).Should(Equal("Unknown/Proving"))
 	f.g.Expect(f.member("a")).To(BeIdenticalTo(former))
+	f.g.Expect(former.RunsOn(next.kubeconfig())).To(BeFalse(), "not yet")
 	f.g.Expect(f.aware.live("a")()).To(Equal(1))
 
 	next.fault("/api/v1/configmaps", 0)
@@ -29,6 +31,7 @@ func TestAChangedSecretIsProvenBesideTheRunningMemberThenTakesItsPlace(t *testin
 		return member.Status().UID
 	}).Should(Equal("cluster-b"))
 	f.g.Expect(f.awaitReady("a")).NotTo(BeIdenticalTo(former))
+	f.g.Expect(f.member("a").RunsOn(next.kubeconfig())).To(BeTrue())
 	f.g.Eventually(f.aware.live("a")).Should(Equal(1))
 	f.g.Expect(f.aware.of("a")[0].ctx.Err()).To(HaveOccurred(), "the former member's context has ended")
 	f.g.Eventually(f.condition("a", ConditionAccepted)).Should(Equal("True/Accepted"))

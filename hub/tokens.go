@@ -34,10 +34,11 @@ const (
 
 // tokenKeeper renews the tokens with which the hub reaches its members before they expire, and shows when they do. The replica that
 // owns a member renews: it requests a token in the member with the one in use, and writes it into the registration Secret, from
-// where every replica takes it. What fails leaves the token in use as it is, and is tried again. It is safe for concurrent use.
+// where every replica takes it. A member that does not run on that Secret as it is now is not asked: it would answer with a token of one server
+// that the hub then shows to another. What fails leaves the token in use as it is, and is tried again. It is safe for concurrent use.
 type tokenKeeper struct {
 	statuses func() []clusters.Status
-	member   func(name string) (client.Client, error)
+	member   func(name string) (tokenIssuer, error)
 	secrets  corev1client.SecretsGetter // of the hub cluster
 	mayWrite func(member string) error  // nil: this replica owns the member
 	renewAt  int                        // the share of its life, in percent, after which a token is renewed; 0: never
@@ -45,6 +46,12 @@ type tokenKeeper struct {
 
 	mu     sync.Mutex
 	tokens map[string]*memberToken // by member
+}
+
+// tokenIssuer is a member that is asked for tokens: a [clusters.Member].
+type tokenIssuer interface {
+	GetClient() client.Client
+	RunsOn(kubeconfig []byte) bool
 }
 
 // memberToken is what is known about one member's token.
@@ -65,12 +72,12 @@ func newTokenKeeper(h *Hub, secrets corev1client.SecretsGetter) *tokenKeeper {
 	return &tokenKeeper{
 		statuses: h.provider.Statuses, secrets: secrets, mayWrite: h.ownership.MayWrite, renewAt: h.config.Clusters.TokenRenewalPercent,
 		log: h.log, tokens: map[string]*memberToken{},
-		member: func(name string) (client.Client, error) {
+		member: func(name string) (tokenIssuer, error) {
 			member, ok := h.provider.Member(name)
 			if !ok {
 				return nil, fmt.Errorf("member %s is not connected", name)
 			}
-			return member.GetClient(), nil
+			return member, nil
 		},
 	}
 }
@@ -177,11 +184,14 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of kub
 	if err != nil {
 		return of, err
 	}
+	if !member.RunsOn(secret.Data[clusters.KubeconfigKey]) { // and stays what it is: of the Secret, the write below makes sure
+		return of, fmt.Errorf("member %s still runs on the registration before: a token is renewed only by the server that the registration names now", status.Name)
+	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(max(of.Life(), leastTokenLife) / time.Second)),
 	}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Account}}
-	if err := member.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := member.GetClient().SubResource("token").Create(ctx, account, request); err != nil {
 		return of, fmt.Errorf("request a token of serviceaccount/%s/%s: %w", of.Namespace, of.Account, err)
 	}
 	if secret.Data[clusters.KubeconfigKey], err = kubeconfig.WithToken(secret.Data[clusters.KubeconfigKey], request.Status.Token); err != nil {

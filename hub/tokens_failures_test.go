@@ -35,6 +35,7 @@ type renewals struct {
 	log    bytes.Buffer
 	asked  int
 	answer func(now time.Time) (string, error) // of the member
+	runsOn *kubeconfig.Vetted                  // the member; nil: on whichever is registered
 	refuse error                               // what the hub cluster answers to a write; nil: it takes it
 }
 
@@ -56,7 +57,7 @@ func newRenewals(t *testing.T) *renewals {
 	r.keeper = &tokenKeeper{
 		secrets: r.hub.CoreV1(), log: slog.New(slog.NewTextHandler(&r.log, nil)), tokens: map[string]*memberToken{}, renewAt: 66,
 		statuses: func() []clusters.Status { return []clusters.Status{r.status} },
-		member:   func(string) (client.Client, error) { return member, nil },
+		member:   func(string) (tokenIssuer, error) { return issuer{member, r.runsOn}, nil },
 		mayWrite: func(string) error { return nil },
 	}
 	return r
@@ -177,4 +178,43 @@ func TestWhatAMemberSaysOfARefusedRenewalIsBounded(t *testing.T) {
 	r.Expect(len(message)).To(BeNumerically("<", 2<<10))
 	r.Expect(message).NotTo(ContainSubstring("\n"))
 	r.Expect(len(r.keeper.tokens["one"].problem)).To(BeNumerically("<", 2<<10))
+}
+
+// Who registers another server for a member that is Ready may leave the token as it is, and keep that server from becoming the member's: the one
+// before runs on, and would issue a token that the hub then sends to the other. An older token in the new registration is due as well.
+func TestAMemberThatRunsOnAnotherRegistrationIsAskedForNoToken(t *testing.T) {
+	r := newRenewals(t)
+	token := r.register("1", 45*time.Minute)
+	former := strings.Replace(string(kubeconfigOf(token)), "10.0.0.1", "10.0.0.2", 1)
+	vetted, err := kubeconfig.Vet("one", []byte(former), kubeconfig.Rules{})
+	r.Expect(err).NotTo(HaveOccurred())
+	r.runsOn = vetted
+	r.keeper.look(t.Context())
+	r.Expect(r.shows(metav1.ConditionTrue, "RenewalFailed")).To(ContainSubstring("runs on the registration before"))
+	r.Expect(r.asked).To(BeZero())
+	r.Expect(r.registered(t.Context())).To(Equal(string(kubeconfigOf(token))))
+
+	r.runsOn, err = kubeconfig.Vet("one", kubeconfigOf(token), kubeconfig.Rules{})
+	r.Expect(err).NotTo(HaveOccurred())
+	r.keeper.tokens["one"].next = time.Time{}
+	r.keeper.look(t.Context())
+	r.shows(metav1.ConditionFalse, "Valid")
+	r.Expect(r.asked).To(Equal(1))
+}
+
+// A registration that changes while the member answers is not overwritten: the API server compares the version.
+func TestARenewedTokenIsWrittenToTheVersionThatWasRead(t *testing.T) {
+	r := newRenewals(t)
+	r.register("1", 45*time.Minute)
+	secret, err := r.hub.CoreV1().Secrets("members").Get(t.Context(), "one", metav1.GetOptions{})
+	r.Expect(err).NotTo(HaveOccurred())
+	secret.ResourceVersion = "41"
+	r.Expect(r.hub.Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), secret, "members")).To(Succeed())
+	var written []string
+	r.hub.PrependReactor("update", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		written = append(written, action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).ResourceVersion)
+		return false, nil, nil
+	})
+	r.keeper.look(t.Context())
+	r.Expect(written).To(Equal([]string{"41"}))
 }

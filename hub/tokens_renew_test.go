@@ -37,6 +37,15 @@ func kubeconfigOf(token string) []byte {
 		`"contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],"users":[{"name":"u","user":{"token":"` + token + `"}}]}`)
 }
 
+// issuer is a member that runs on a kubeconfig; nil: on whichever is registered.
+type issuer struct {
+	client.Client
+	runsOn *kubeconfig.Vetted
+}
+
+func (i issuer) GetClient() client.Client      { return i.Client }
+func (i issuer) RunsOn(registered []byte) bool { return i.runsOn == nil || i.runsOn.MadeOf(registered) }
+
 // TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater has a member answer with tokens of its choice.
 func TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater(t *testing.T) {
 	inUse := accountToken("hub", 1000, 1060)
@@ -71,7 +80,7 @@ func TestAMembersTokenIsReplacedByAnotherOfItsAccountThatExpiresLater(t *testing
 			}).Build()
 			keeper := &tokenKeeper{
 				secrets: hub.CoreV1(), log: slog.New(slog.DiscardHandler), tokens: map[string]*memberToken{},
-				member: func(string) (client.Client, error) { return member, nil },
+				member: func(string) (tokenIssuer, error) { return issuer{Client: member}, nil },
 				mayWrite: func(string) error {
 					if c.lost {
 						return errors.New("another replica owns it")

@@ -30,7 +30,11 @@ type Vetted struct {
 
 	config *rest.Config
 	rules  Rules
+	digest [sha256.Size]byte // of what it was vetted from
 }
+
+// MadeOf reports whether it was vetted from exactly these bytes.
+func (v *Vetted) MadeOf(kubeconfig []byte) bool { return v.digest == sha256.Sum256(kubeconfig) }
 
 // Endpoint identifies the cluster by where it is and how it is trusted, for members that do not show who they are.
 func (v *Vetted) Endpoint() string {
@@ -71,7 +75,7 @@ func Vet(name string, kubeconfig []byte, rules Rules) (*Vetted, error) {
 	if err := vetUser(user, rules, config); err != nil {
 		return nil, err
 	}
-	return &Vetted{Server: server, config: config, rules: rules}, nil
+	return &Vetted{Server: server, config: config, rules: rules, digest: sha256.Sum256(kubeconfig)}, nil
 }
 
 // vetName asks for a DNS label, because the name becomes a label value, a URL segment and a metric label.
