@@ -36,23 +36,33 @@ func isIdentity(path string) bool {
 	return found && strings.HasSuffix(before, "/apis/coordination.k8s.io/v1/namespaces/"+namespace)
 }
 
-// writeNonce leaves a nonce in the member's Lease.
-func (p *prober) writeNonce(ctx context.Context, namespace, nonce string) error {
+// writeNonce leaves a nonce in the member's Lease, and returns which version of the Lease that made.
+func (p *prober) writeNonce(ctx context.Context, namespace, nonce string) (version string, err error) {
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, NonceAnnotation, nonce)
-	return p.rest.Patch(types.MergePatchType).AbsPath(identityPath(namespace)).Body([]byte(body)).MaxRetries(0).Do(ctx).Error()
-}
-
-// readNonce returns the nonce that the member's Lease holds, "" for none.
-func (p *prober) readNonce(ctx context.Context, namespace string) (string, error) {
-	body, err := p.get(ctx, identityPath(namespace))
+	answer, err := p.rest.Patch(types.MergePatchType).AbsPath(identityPath(namespace)).Body([]byte(body)).MaxRetries(0).Do(ctx).Raw()
 	if err != nil {
 		return "", err
 	}
-	var lease metav1.PartialObjectMetadata
-	if err := json.Unmarshal(body, &lease); err != nil {
-		return "", fmt.Errorf("read Lease %s/%s: %w", namespace, IdentityLease, intake.ErrUnreadable)
+	lease, err := parseLease(namespace, answer)
+	return lease.ResourceVersion, err
+}
+
+// readNonce returns the nonce that the member's Lease holds, "" for none, and the version of the Lease.
+func (p *prober) readNonce(ctx context.Context, namespace string) (nonce, version string, err error) {
+	body, err := p.get(ctx, identityPath(namespace))
+	if err != nil {
+		return "", "", err
 	}
-	return lease.Annotations[NonceAnnotation], nil
+	lease, err := parseLease(namespace, body)
+	return lease.Annotations[NonceAnnotation], lease.ResourceVersion, err
+}
+
+// parseLease reads the Lease of a namespace as a member sent it.
+func parseLease(namespace string, body []byte) (lease metav1.PartialObjectMetadata, err error) {
+	if json.Unmarshal(body, &lease) != nil {
+		return lease, fmt.Errorf("read Lease %s/%s: %w", namespace, IdentityLease, intake.ErrUnreadable)
+	}
+	return lease, nil
 }
 
 // identityNamespace is what a registration says about its Lease; "": nothing that could be used.

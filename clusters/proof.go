@@ -19,10 +19,10 @@ const (
 	unproven     decision = iota // nothing is known yet
 	oneCluster                   // each nonce was seen through the other
 	twoClusters                  // a nonce stayed where it was written
-	firstSilent                  // the first refused or failed a request, and the second none
+	firstSilent                  // the first refused or failed a request in every attempt, and the second did not
 	secondSilent                 // the other way round
 	bothSilent                   // both did: nothing can be shown
-	disturbed                    // somebody else wrote meanwhile: it has to be tried again
+	disturbed                    // somebody else wrote meanwhile, or was silent now and then: nothing was shown
 )
 
 // proofAttempts is how often a proof is tried at once. Replicas that try the same one disturb each other now and then.
@@ -55,15 +55,23 @@ func answerOf(is bool, err error) answer {
 // crossing is a nonce on its way from one registration to the other.
 type crossing struct {
 	written answer // through the one
+	kept    answer // the one shows it at once; unasked: somebody else has written since
 	found   answer // through the other
-	kept    answer // the one still shows it, though the other does not
+	stayed  answer // the one still shows it, though the other does not
 }
 
-// conclude says what the two crossings show: ab goes from the first to the second. When they are the last that are tried, who does
-// not keep what was written there counts as silent.
-func conclude(ab, ba crossing, last bool) decision {
-	first := ab.written == silent || ab.kept == silent || ba.found == silent || last && ab.kept == no
-	second := ba.written == silent || ba.kept == silent || ab.found == silent || last && ba.kept == no
+// silent reports whether the one that the nonce was written through did not do its part. Who does not keep what is written at once is silent. Who
+// does not show it any more later is not: until then the other side decides how long it takes, and others may write.
+func (c crossing) silent() bool {
+	return c.written == silent || c.kept == silent || c.kept == no || c.stayed == silent
+}
+
+// unseen reports whether the nonce stayed where it was written, and was not seen through the other.
+func (c crossing) unseen() bool { return c.found == no && c.stayed == yes }
+
+// conclude says what the two crossings of an attempt show: ab goes from the first to the second.
+func conclude(ab, ba crossing) decision {
+	first, second := ab.silent() || ba.found == silent, ba.silent() || ab.found == silent
 	switch {
 	case first && second:
 		return bothSilent
@@ -71,36 +79,54 @@ func conclude(ab, ba crossing, last bool) decision {
 		return firstSilent
 	case second:
 		return secondSilent
-	case ab.kept == no || ba.kept == no:
-		return disturbed
+	case ab.unseen() || ba.unseen():
+		return twoClusters
 	case ab.found == yes && ba.found == yes:
 		return oneCluster
 	}
-	return twoClusters
+	return disturbed
 }
 
-// settled reports whether trying again at once would show nothing else.
+// settled reports whether trying again would show nothing else.
 func (v decision) settled() bool { return v == oneCluster || v == twoClusters }
 
-// witness asks a member for its part of a proof.
+// and is what two attempts show that are not settled: who was silent in one of them only may have been hindered by the other.
+func (v decision) and(other decision) decision {
+	switch {
+	case v == bothSilent || v == other:
+		return other
+	case other == bothSilent:
+		return v
+	}
+	return disturbed
+}
+
+// witness asks a member for its part of a proof. Versions are those of the Lease; they are only compared with each other.
 type witness interface {
-	writeNonce(ctx context.Context, namespace, nonce string) error
-	readNonce(ctx context.Context, namespace string) (string, error)
+	writeNonce(ctx context.Context, namespace, nonce string) (version string, err error)
+	readNonce(ctx context.Context, namespace string) (nonce, version string, err error)
 }
 
 // cross brings a nonce from one member to the other.
-func cross(ctx context.Context, namespace string, from, to witness) crossing {
+func cross(ctx context.Context, namespace string, from, to witness) (c crossing) {
 	nonce := newNonce()
-	c := crossing{written: answerOf(true, from.writeNonce(ctx, namespace, nonce))}
-	if c.written == silent {
+	written, err := from.writeNonce(ctx, namespace, nonce)
+	if c.written = answerOf(true, err); c.written == silent {
 		return c
 	}
-	seen, err := to.readNonce(ctx, namespace)
+	seen, version, err := from.readNonce(ctx, namespace)
+	if err == nil && seen != nonce && version != written {
+		return c // overwritten
+	}
+	if c.kept = answerOf(seen == nonce, err); c.kept != yes {
+		return c
+	}
+	seen, _, err = to.readNonce(ctx, namespace)
 	if c.found = answerOf(seen == nonce, err); c.found != no {
 		return c
 	}
-	seen, err = from.readNonce(ctx, namespace)
-	c.kept = answerOf(seen == nonce, err)
+	seen, _, err = from.readNonce(ctx, namespace)
+	c.stayed = answerOf(seen == nonce, err)
 	return c
 }
 
@@ -111,17 +137,19 @@ func newNonce() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// tryToProve asks both members, again after a while when one was silent or somebody else wrote meanwhile.
+// tryToProve asks both members, again after a while when one was silent or somebody else wrote meanwhile. Silent is who was it every time.
 func tryToProve(ctx context.Context, namespace string, first, second witness, pause time.Duration) decision {
-	var found decision
+	found := bothSilent
 	for attempt := range proofAttempts {
 		if attempt > 0 {
 			sleep(ctx, wait.Jitter(pause, 1))
 		}
 		ab, ba := cross(ctx, namespace, first, second), cross(ctx, namespace, second, first)
-		if found = conclude(ab, ba, attempt == proofAttempts-1); found.settled() {
-			break
+		shown := conclude(ab, ba)
+		if shown.settled() {
+			return shown
 		}
+		found = found.and(shown)
 	}
 	return found
 }
@@ -150,7 +178,7 @@ func (p *Provider) prove(name string) {
 	}
 }
 
-// again has a proof tried once more that showed nothing but silence.
+// again has a proof tried once more that is not settled.
 func (p *Provider) again(task proofTask) {
 	if p.claims.expire(task) {
 		p.prove(task.first.name)

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,64 +12,161 @@ import (
 )
 
 func TestWhatTwoNoncesShow(t *testing.T) {
-	seen, unseen := crossing{written: yes, found: yes}, crossing{written: yes, found: no, kept: yes}
-	mute := crossing{written: silent}
-	unread := crossing{written: yes, found: silent}
-	lost := crossing{written: yes, found: no, kept: no}
+	seen, unseen := crossing{written: yes, kept: yes, found: yes}, crossing{written: yes, kept: yes, found: no, stayed: yes}
+	mute, dumb := crossing{written: silent}, crossing{written: yes, kept: silent}
+	unread := crossing{written: yes, kept: yes, found: silent}
+	unkept := crossing{written: yes, kept: no}
+	overwritten, lost := crossing{written: yes}, crossing{written: yes, kept: yes, found: no, stayed: no}
 	for name, c := range map[string]struct {
 		ab, ba crossing
-		last   bool
 		want   decision
 	}{
-		"both are seen":                            {seen, seen, false, oneCluster},
-		"neither is seen":                          {unseen, unseen, false, twoClusters},
-		"one is relayed by a liar":                 {seen, unseen, false, twoClusters},
-		"the first takes no nonce":                 {mute, seen, false, firstSilent},
-		"the second takes no nonce":                {unseen, mute, false, secondSilent},
-		"the second cannot be read":                {unread, unseen, false, secondSilent},
-		"the first cannot be read":                 {unseen, unread, false, firstSilent},
-		"the first neither takes nor shows any":    {mute, unread, false, firstSilent},
-		"neither does anything":                    {mute, mute, false, bothSilent},
-		"somebody else wrote":                      {lost, unseen, false, disturbed},
-		"the first never keeps what is written":    {lost, unseen, true, firstSilent},
-		"the second never keeps what is written":   {unseen, lost, true, secondSilent},
-		"one does not keep, the other is not read": {lost, mute, true, bothSilent},
+		"both are seen":                            {seen, seen, oneCluster},
+		"neither is seen":                          {unseen, unseen, twoClusters},
+		"one is relayed by a liar":                 {seen, unseen, twoClusters},
+		"the first takes no nonce":                 {mute, seen, firstSilent},
+		"the second takes no nonce":                {unseen, mute, secondSilent},
+		"the second does not show its own":         {unseen, dumb, secondSilent},
+		"the second cannot be read":                {unread, unseen, secondSilent},
+		"the first cannot be read":                 {unseen, unread, firstSilent},
+		"the first neither takes nor shows any":    {mute, unread, firstSilent},
+		"neither does anything":                    {mute, mute, bothSilent},
+		"somebody else wrote at once":              {overwritten, seen, disturbed},
+		"somebody else wrote later":                {lost, seen, disturbed},
+		"somebody else wrote to one of two":        {lost, unseen, twoClusters},
+		"the first never keeps what is written":    {unkept, unseen, firstSilent},
+		"the second never keeps what is written":   {unseen, unkept, secondSilent},
+		"one does not keep, the other is not read": {unkept, mute, bothSilent},
 	} {
-		NewWithT(t).Expect(conclude(c.ab, c.ba, c.last)).To(Equal(c.want), name)
+		NewWithT(t).Expect(conclude(c.ab, c.ba)).To(Equal(c.want), name)
 	}
 }
 
 // fakeCluster is the Lease of a cluster, as one or more registrations reach it.
 type fakeCluster struct {
-	nonce  string
-	refuse error
-	reads  int
+	nonce   string
+	version int
+	refuse  error
+	forget  bool // what is written
 }
 
-func (f *fakeCluster) writeNonce(_ context.Context, _, nonce string) error {
-	if f.refuse == nil {
+func (f *fakeCluster) writeNonce(_ context.Context, _, nonce string) (string, error) {
+	if f.refuse == nil && !f.forget {
 		f.nonce = nonce
+		f.version++
 	}
-	return f.refuse
+	return strconv.Itoa(f.version), f.refuse
 }
 
-func (f *fakeCluster) readNonce(context.Context, string) (string, error) {
-	f.reads++
-	return f.nonce, f.refuse
+func (f *fakeCluster) readNonce(context.Context, string) (string, string, error) {
+	return f.nonce, strconv.Itoa(f.version), f.refuse
 }
 
-// recovering refuses so many requests.
+// overwrite is what another replica does, or another registration of the cluster.
+func (f *fakeCluster) overwrite() {
+	f.nonce = newNonce()
+	f.version++
+}
+
+// recovering refuses so many writes.
 type recovering struct {
 	fakeCluster
 	left int
 }
 
-func (f *recovering) writeNonce(ctx context.Context, namespace, nonce string) error {
+func (f *recovering) writeNonce(ctx context.Context, namespace, nonce string) (string, error) {
 	if f.left > 0 {
 		f.left--
-		return errors.New("not now")
+		return "", errors.New("not now")
 	}
 	return f.fakeCluster.writeNonce(ctx, namespace, nonce)
+}
+
+// reading calls before each read.
+type reading struct {
+	witness
+	before func()
+}
+
+func (f *reading) readNonce(ctx context.Context, namespace string) (string, string, error) {
+	f.before()
+	return f.witness.readNonce(ctx, namespace)
+}
+
+// relaying knows what another cluster's Lease holds, and shows that; of its own it shows what was written once.
+type relaying struct {
+	fakeCluster
+	of *fakeCluster
+}
+
+func (f *relaying) readNonce(context.Context, string) (string, string, error) {
+	if own := f.nonce; own != "" {
+		f.nonce = ""
+		return own, "", nil
+	}
+	return f.of.nonce, "", nil
+}
+
+// Who is asked chooses how long that takes, and when others write meanwhile.
+func TestAMemberWhoseNonceOthersOverwriteIsNotSilent(t *testing.T) {
+	for name, c := range map[string]struct {
+		pair func() (good, liar witness)
+		want decision
+	}{
+		"in the last attempt, while the liar holds its read": {func() (witness, witness) {
+			good, liar := &fakeCluster{}, &recovering{left: proofAttempts - 1}
+			return good, &reading{liar, func() {
+				if liar.left == 0 {
+					good.overwrite()
+				}
+			}}
+		}, twoClusters},
+		"in every attempt, while the liar holds its read": {func() (witness, witness) {
+			good := &fakeCluster{}
+			return good, &reading{&fakeCluster{}, good.overwrite}
+		}, twoClusters},
+		"by who writes all the time": {func() (witness, witness) {
+			good := &fakeCluster{}
+			return &reading{good, good.overwrite}, &relaying{of: good}
+		}, disturbed},
+		"says a liar of its own": {func() (witness, witness) {
+			good := &fakeCluster{}
+			return good, &relaying{of: good}
+		}, disturbed},
+		"and is silent in the last attempt": {func() (witness, witness) {
+			good, reads := &fakeCluster{}, 0
+			return &reading{good, func() {
+				if reads++; reads > 2*(proofAttempts-1) { // it is read twice in each attempt
+					good.refuse = errors.New("not now")
+				}
+			}}, &relaying{of: good}
+		}, disturbed},
+		"and was silent in the first one": {func() (witness, witness) {
+			good := &recovering{left: 1}
+			return good, &relaying{of: &good.fakeCluster}
+		}, disturbed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			good, liar := c.pair()
+			if found := tryToProve(t.Context(), "ns", good, liar, time.Second); found != c.want {
+				t.Errorf("%s, the good one first: %s", name, found)
+			}
+			good, liar = c.pair()
+			if found := tryToProve(t.Context(), "ns", liar, good, time.Second); found != c.want {
+				t.Errorf("%s, the liar first: %s", name, found)
+			}
+		})
+	}
+}
+
+func TestWhoIsSilentOrKeepsNothingInEveryAttemptIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(tryToProve(t.Context(), "ns", &fakeCluster{forget: true}, &fakeCluster{}, time.Second)).To(Equal(firstSilent))
+		g.Expect(tryToProve(t.Context(), "ns", &recovering{left: 1}, &fakeCluster{refuse: errors.New("no")}, time.Second)).To(Equal(secondSilent), "the first was so only once")
+		nothing := &fakeCluster{forget: true}
+		g.Expect(tryToProve(t.Context(), "ns", nothing, nothing, time.Second)).To(Equal(bothSilent))
+	})
 }
 
 func TestAProofIsTriedAgainBeforeSomebodyCountsAsSilent(t *testing.T) {
@@ -131,6 +229,27 @@ func TestAClaimIsLostOnlyWhenItIsShownToBeForTheSameCluster(t *testing.T) {
 			g.Expect(nameOf(lost)).To(Equal(rival), "%s of %s", one.name, found)
 		}
 	}
+}
+
+// Replicas disturb each other for a while; whoever goes on with it gets no more than by not showing the other's nonce.
+func TestAProofThatStaysDisturbedTakesNothingFromAnybody(t *testing.T) {
+	g := NewWithT(t)
+	c, older, younger := newClaims(), claimWithLease("older", 1, "a:443"), claimWithLease("younger", 2, "b:443")
+	c.set("older", older)
+	c.set("younger", younger)
+	task := proven(c, "older", disturbed)[0]
+	_, _, is := c.rival(younger)
+	g.Expect(is.pending).To(BeTrue(), "it is tried again first")
+	g.Expect(c.expire(task)).To(BeTrue())
+	proven(c, "older", disturbed)
+	for _, one := range []claim{older, younger} {
+		rival, _, is := c.rival(one)
+		g.Expect(rival).To(BeNil())
+		g.Expect(is).To(Equal(standing{}))
+	}
+	g.Expect(c.expire(task)).To(BeTrue())
+	proven(c, "older", oneCluster)
+	g.Expect(nameOf(rivalOf(c, younger))).To(Equal("older"), "it goes on until it is shown")
 }
 
 func TestAProofIsForgottenWhenAClaimChanges(t *testing.T) {

@@ -11,6 +11,7 @@ type pair [2]string
 type proof struct {
 	decision decision
 	running  bool
+	again    bool // the first try was disturbed
 	due      bool // to be tried, or tried again
 }
 
@@ -37,7 +38,8 @@ func (c claim) provable(other claim) bool {
 		!slices.Contains(other.ids, c.ids[0]) && !slices.Contains(c.ids, other.ids[0])
 }
 
-// relation of two claims that say they are one cluster and share a namespace.
+// relation of two claims that say they are one cluster and share a namespace. Where proofs stay disturbed, neither loses: who disturbs them could have
+// that by not showing the other's nonce as well.
 func (c *claims) relation(a, b claim) (conflict, pending bool) {
 	if !a.provable(b) {
 		return true, false
@@ -47,7 +49,7 @@ func (c *claims) relation(a, b claim) (conflict, pending bool) {
 	if known == nil || known.decision == unproven {
 		return false, true
 	}
-	return known.decision != twoClusters, false
+	return known.decision != twoClusters && known.decision != disturbed, false
 }
 
 // isSilent reports whether a claim did not do its part of a proof that another one did.
@@ -103,6 +105,10 @@ func (c *claims) concluded(task proofTask, found decision) bool {
 	task.proof.running = false
 	if key, _ := pairOf(task.first, task.second); c.proofs[key] != task.proof {
 		return false
+	}
+	if found == disturbed && task.proof.decision == unproven && !task.proof.again {
+		task.proof.again = true // by other replicas, most likely, which have their own results by then
+		return true
 	}
 	task.proof.decision = found
 	return true
