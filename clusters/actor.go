@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
@@ -30,6 +31,9 @@ type actor struct {
 	status     Status            // as published last
 	breaker    bool              // as published last
 	shown      shownIdentity
+	turns      spacing      // of restarts because another cluster answers
+	began      time.Time    // when the last of them is over
+	pace       *intake.Pace // of whatever runs under the name: one that begins anew has no more than the one before; nil before the first
 }
 
 // engagement is a member with the context it runs in.
@@ -90,12 +94,16 @@ func (a *actor) vet(ctx context.Context, want *desired) {
 		return
 	}
 	if a.candidate == nil && (a.running == nil || a.running.hash != want.hash) {
-		a.candidate = a.launch(ctx, vetted, want.hash)
+		a.candidate = a.launch(ctx, vetted, want.hash, 0)
 	}
 }
 
-// launch starts a member; a refusal is set, and nil returned, if it cannot even be built.
-func (a *actor) launch(ctx context.Context, vetted *kubeconfig.Vetted, hash [sha256.Size]byte) *engagement {
+// launch starts a member after a pause; a refusal is set, and nil returned, if it cannot even be built. A pause is one after another cluster
+// answered, which its status shows until then.
+func (a *actor) launch(ctx context.Context, vetted *kubeconfig.Vetted, hash [sha256.Size]byte, pause time.Duration) *engagement {
+	if a.pace == nil {
+		a.pace = new(intake.NewPace(a.p.metrics.pacing(a.name)))
+	}
 	member, err := newMember(a.name, vetted, a.p.memberOptions(a))
 	if err != nil {
 		a.refusal = refused(kubeconfig.ReasonInvalidKubeconfig, "the kubeconfig cannot be used")
@@ -108,8 +116,15 @@ func (a *actor) launch(ctx context.Context, vetted *kubeconfig.Vetted, hash [sha
 	e := &engagement{member: member, hash: hash, vetted: vetted}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	a.p.track(member)
+	if pause > 0 {
+		member.health.begin(healthReport{probed: true, problem: otherCluster()})
+	}
 	a.p.running.Go(func() {
 		defer a.p.untrack(member)
+		if pause > 0 {
+			sleep(e.ctx, pause)
+			member.health.begin(healthReport{})
+		}
 		_ = member.Start(e.ctx) // fails only when it is started twice
 	})
 	return e
@@ -125,8 +140,17 @@ func (a *actor) drop(e **engagement) {
 	*e = nil
 }
 
-// restart replaces e by a member that has to prove itself again.
-func (a *actor) restart(ctx context.Context, e *engagement) {
+// turned restarts e because another cluster answers. A server may say so again and again, and each time all kinds are read anew, so
+// restarts become seldom.
+func (a *actor) turned(ctx context.Context, e *engagement) {
+	a.turns.lasted(time.Since(a.began))
+	pause := a.turns.next()
+	a.began = time.Now().Add(pause)
+	a.restart(ctx, e, pause)
+}
+
+// restart replaces e, after a pause, by a member that has to prove itself again.
+func (a *actor) restart(ctx context.Context, e *engagement, pause time.Duration) {
 	vetted, hash := e.vetted, e.hash
 	if e == a.running {
 		a.drop(&a.running)
@@ -134,7 +158,7 @@ func (a *actor) restart(ctx context.Context, e *engagement) {
 		a.drop(&a.candidate)
 	}
 	if a.candidate == nil && a.vettedHash == hash {
-		a.candidate = a.launch(ctx, vetted, hash)
+		a.candidate = a.launch(ctx, vetted, hash, pause)
 	}
 }
 
@@ -223,7 +247,7 @@ func (a *actor) leave() bool {
 	a.drop(&a.candidate)
 	a.drop(&a.running)
 	a.p.claim(a.name)
-	a.vettedHash, a.refusal, a.shown = [sha256.Size]byte{}, nil, shownIdentity{}
+	a.vettedHash, a.refusal, a.shown, a.pace = [sha256.Size]byte{}, nil, shownIdentity{}, nil
 	a.p.farewell(a)
 	return a.p.retire(a)
 }

@@ -30,16 +30,16 @@ func (s *shownIdentity) note(endpoint, uid string) {
 // who wins.
 func (a *actor) settleIdentity(ctx context.Context, want *desired) {
 	if a.running != nil && a.running.member.report().stranger {
-		a.restart(ctx, a.running)
+		a.turned(ctx, a.running)
 	}
 	if a.candidate != nil && a.candidate.member.report().stranger {
-		a.restart(ctx, a.candidate)
+		a.turned(ctx, a.candidate)
 	}
 	a.p.claim(a.name, a.claims(want)...)
 	if a.running != nil {
 		rival, is := a.rival(a.running, want)
 		if rival != nil && (!is.silent || a.running.member.report().reachable) { // else it answers nobody
-			a.restart(ctx, a.running)
+			a.restart(ctx, a.running, 0)
 		}
 	}
 	a.comparing = false
@@ -49,7 +49,7 @@ func (a *actor) settleIdentity(ctx context.Context, want *desired) {
 	rival, is := a.rival(a.candidate, want)
 	if rival != nil {
 		if a.candidate.member.isAdmitted() {
-			a.restart(ctx, a.candidate)
+			a.restart(ctx, a.candidate, 0)
 		}
 		a.refusal = rival
 		return

@@ -96,6 +96,18 @@ func (h *health) probe(ctx context.Context, count int) error {
 	return nil
 }
 
+// begin makes seen what is known before the first probe.
+func (h *health) begin(seen healthReport) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = seen
+}
+
+// otherCluster is the problem of a member whose server has become another cluster.
+func otherCluster() *problem {
+	return unreachable(ReasonOtherCluster, "the cluster at the server's address is not the one that was there before")
+}
+
 func (h *health) failed(err error) {
 	h.mu.Lock()
 	h.seen.failures++
@@ -123,7 +135,7 @@ func (h *health) succeeded(id identity, latency time.Duration) {
 	stranger := h.seen.stranger
 	if stranger {
 		h.seen.reachable = false
-		h.seen.problem = unreachable(ReasonOtherCluster, "the cluster at the server's address is not the one that was there before")
+		h.seen.problem = otherCluster()
 	} else {
 		h.seen.reachable, h.seen.problem, h.seen.identity, h.seen.identified = true, nil, id, true
 	}

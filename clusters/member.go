@@ -68,6 +68,7 @@ type memberOptions struct {
 	Options
 
 	kinds   []declaredKind
+	pace    intake.Pace
 	joins   joins // of all members
 	fleet   *intake.FleetBudget
 	paths   *quantities.Paths
@@ -84,10 +85,10 @@ func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member
 		admitted: make(chan struct{}), came: notify.New(), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
-	ways, err := newTransports(name, vetted, transportOptions{
+	ways, err := o.ways(name, vetted, transportOptions{
 		qps: o.QPS, burst: o.Burst, fence: o.Fence, metrics: o.metrics, breaker: m.breaker,
 		requestTimeout: o.RequestTimeout, writeTimeout: o.WriteTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
-		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, paths: o.paths,
+		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, paths: o.paths, pace: o.pace,
 	})
 	if err != nil {
 		return nil, err

@@ -90,6 +90,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Events records what happens to a registration on its Secret. Nil: nothing is recorded.
 	Events events.EventRecorder
+
+	// ways builds the ways to a member. Default newTransports; another one needs no network.
+	ways func(name string, vetted *kubeconfig.Vetted, o transportOptions) (*transports, error)
 }
 
 // withDefaults checks o and fills in what was left out.
@@ -140,6 +143,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RetryMax < o.RetryMin {
 		return o, fmt.Errorf("members: RetryMax %s must not be less than RetryMin %s", o.RetryMax, o.RetryMin)
 	}
+	if o.ways == nil {
+		o.ways = newTransports
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -164,4 +170,23 @@ func (o Options) probeBackoff() wait.Backoff {
 // backoff doubles from RetryMin to RetryMax, each with up to a fifth more.
 func (o Options) backoff() wait.Backoff {
 	return wait.Backoff{Duration: o.RetryMin, Factor: 2, Jitter: 0.2, Steps: math.MaxInt32, Cap: o.RetryMax}
+}
+
+// spacing is a back-off for what costs as much each time as is allowed: its pauses become ten times longer than others (excessPatience), and begin
+// anew after a good time of that length.
+type spacing struct{ first, now wait.Backoff }
+
+func newSpacing(backoff wait.Backoff) spacing {
+	backoff.Cap *= excessPatience
+	return spacing{backoff, backoff}
+}
+
+// next is the pause before the next attempt.
+func (s *spacing) next() time.Duration { return s.now.Step() }
+
+// lasted takes account of a good time.
+func (s *spacing) lasted(good time.Duration) {
+	if good > s.first.Cap {
+		s.now = s.first
+	}
 }

@@ -19,7 +19,7 @@ func (p *Provider) notice(name string) {
 	}
 	a := p.actors[name]
 	if a == nil {
-		a = &actor{p: p, name: name, wake: notify.New()}
+		a = &actor{p: p, name: name, wake: notify.New(), turns: newSpacing(p.opts.backoff())}
 		p.actors[name] = a
 		ctx := p.ctx
 		p.running.Go(func() { a.run(ctx) })
@@ -92,7 +92,7 @@ func (p *Provider) memberOptions(a *actor) memberOptions {
 	opts := p.opts
 	opts.Access = p.access
 	return memberOptions{
-		joins: p.joins, fleet: p.caches, paths: p.paths,
+		pace: *a.pace, joins: p.joins, fleet: p.caches, paths: p.paths,
 		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
 		onBreak: func(bool) { a.poke() },
 	}

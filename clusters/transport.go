@@ -59,6 +59,7 @@ type transportOptions struct {
 	answerBytes    int64  // of one answer
 	eventBytes     int64  // of one event of a watch
 	paths          *quantities.Paths
+	pace           intake.Pace // of all that the member sends
 	fence          Fence
 	metrics        *metrics
 	breaker        *breaker
@@ -83,7 +84,7 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 func transportsOver(name string, wire http.RoundTripper, closeIdle func(), o transportOptions) *transports {
 	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace(o.metrics.pacing(name))}
+	took := intake.Intake{Member: name, Paths: o.paths, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: o.pace}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
 	whole := took.Of(intake.MaxListed, o.answerBytes).Guard(intake.Bounded(name, o.requestTimeout, o.answerBytes, wire))
 	part := max(page, min(minPartBytes, o.answerBytes))

@@ -56,8 +56,7 @@ type warmer struct {
 
 // keep warms k, and again whenever it is lost, until ctx ends.
 func (w *warmer) keep(ctx context.Context, k *memberKind) {
-	retry, excess := w.retry, w.retry
-	excess.Cap *= excessPatience
+	retry, excess := w.retry, newSpacing(w.retry)
 	var former *warmCache // serves on while one of other namespaces is filled
 	for ctx.Err() == nil {
 		warm, suspect, err := w.warm(ctx, k)
@@ -68,9 +67,8 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 			w.changed()
 			retry = w.retry
 			began := time.Now()
-			if err = w.awaitLoss(ctx, k, warm, suspect); time.Since(began) > excess.Cap {
-				excess.Duration = w.retry.Duration
-			}
+			err = w.awaitLoss(ctx, k, warm, suspect)
+			excess.lasted(time.Since(began))
 		}
 		if ctx.Err() == nil && errors.Is(err, errOtherNamespaces) {
 			former = warm
@@ -87,7 +85,7 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 		w.changed()
 		if errors.Is(err, intake.ErrTooLarge) || errors.Is(err, intake.ErrUnreadable) {
 			w.log.Warn("a kind is not cached: the member sends more than is allowed, or what cannot be read", "member", w.member, "kind", k.name, "error", err)
-			sleep(ctx, excess.Step())
+			sleep(ctx, excess.next())
 			continue
 		}
 		w.pause(ctx, k, &retry)
@@ -96,7 +94,7 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 	stop(former)
 }
 
-// excessPatience is how many times longer the pauses become after a member sent too much of a kind than after other faults,
+// excessPatience is how many times longer the pauses become after a member sent too much of a kind, or became another cluster, than after other faults,
 // as each attempt costs what is allowed.
 const excessPatience = 10
 
