@@ -2,6 +2,8 @@ package webapp
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -318,6 +320,32 @@ func TestWhatCannotBeConvertedIsRefusedInWords(t *testing.T) {
 			g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 		})
 	}
+}
+
+// The CRD permits no more than this in an annotation; what is carried has a bound as well, which must not be in its way.
+func TestTheLargestWebAppSurvivesTheWayThroughAnOlderVersion(t *testing.T) {
+	largest := &v1.WebApp{TypeMeta: metav1.TypeMeta{APIVersion: stable, Kind: v1.Kind}}
+	for i := range 16 {
+		c := v1.Container{Name: fmt.Sprint("c", i), Image: "i", Command: slices.Repeat([]string{"a"}, 128), Args: slices.Repeat([]string{","}, 128)}
+		for j := range 16 {
+			c.Ports = append(c.Ports, v1.Port{Name: fmt.Sprint("p", j), ContainerPort: 80, ServicePort: new(int32(80)), NodePort: new(int32(80))})
+		}
+		for j := range 256 {
+			c.Env = append(c.Env, v1.EnvVar{Name: fmt.Sprint("e", j), Value: "1"})
+		}
+		c.Resources = &v1.Resources{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
+		for j := range 32 {
+			name := corev1.ResourceName(fmt.Sprint("r", j))
+			c.Resources.Requests[name], c.Resources.Limits[name] = v1.Quantity{}, v1.Quantity{}
+		}
+		largest.Spec.Containers = append(largest.Spec.Containers, c)
+	}
+	for range 32 {
+		largest.Spec.EnvFrom = append(largest.Spec.EnvFrom, v1.EnvFrom{Secret: "s", Prefix: "p", Optional: true})
+	}
+	largest.Spec.SetDefaults()
+	same(t, convert[v1.WebApp](t, convert[v1alpha1.WebApp](t, largest, alpha), stable), largest)
+	same(t, convert[v1.WebApp](t, convert[v1beta1.WebApp](t, largest, beta), stable), largest)
 }
 
 func FuzzConvert(f *testing.F) {

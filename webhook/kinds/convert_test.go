@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +25,7 @@ func listOf(object string, bytes int) string {
 func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 	const app = `{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"a:1"}]}}`
 	grows := `{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"a","annotations":{"apps.plimsoll.dev/conversion-data":"` +
-		`{\"spec\":{\"containers\":[` + strings.Repeat("{},", 80_000) + `{}]}}"}},"spec":{"image":"a:1"}}`
+		`{\"status\":{\"conditions\":[` + strings.Repeat("{},", 16_000) + `{}]}}"}},"spec":{"image":"a:1"}}`
 	large := `{"a":"` + strings.Repeat("b", 2*maxObject) + `"}`
 	for what, c := range map[string]struct {
 		body    string
@@ -43,7 +45,7 @@ func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 		"no JSON":          {`{`, 1, http.StatusOK, "the body is not a ConversionReview"},
 		"too many bytes":   {listOf(app, maxConversion+1), 0, http.StatusRequestEntityTooLarge, ""},
 		"growing objects":  {listOf(grows, 15<<20), 15 << 20, http.StatusOK, "with it what was converted has more than 50331648 bytes"},
-		"a growing object": {listOf(grows, 300<<10), 600 << 10, http.StatusOK, "objects[1]: with it what was converted has more than 2883186 bytes"},
+		"a growing object": {listOf(grows, 400<<10), 600 << 10, http.StatusOK, "objects[2]: with it what was converted has more than 2603442 bytes"},
 		"good objects":     {listOf(app, 1<<20), 2 << 20, http.StatusOK, `"Success"`},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -58,6 +60,37 @@ func TestAConversionThatIsRefusedIsReadNoFurther(t *testing.T) {
 			g.Expect(answer.Body.String()).To(ContainSubstring(c.message))
 			g.Expect(body.read).To(BeNumerically("<=", c.most))
 			g.Expect(testutil.CollectAndCount(h.answered)).To(Equal(1))
+		})
+	}
+}
+
+// What an object carries is 256 KiB at most, and must not become as much for each of its containers, nor much more when it is decoded.
+func TestWhatAnObjectCarriesIsInItsConversionOnce(t *testing.T) {
+	carrying := func(names int, carried string) string {
+		return `{"apiVersion":"apps.plimsoll.dev/v1beta1","kind":"WebApp","metadata":{"name":"a","annotations":{"apps.plimsoll.dev/conversion-data":` +
+			strconv.Quote(carried) + `}},"spec":{"containers":[` + strings.Repeat(`{"name":"a"},`, names-1) + `{"name":"a"}]}}`
+	}
+	a := func(args int) string {
+		return `{"spec":{"containers":[{"name":"a","args":["b"` + strings.Repeat(`,""`, args-1) + `]}]}}`
+	}
+	for what, c := range map[string]struct{ object, message string }{
+		"many arguments":         {carrying(1000, a(30_000)), `"Success"`},
+		"a long argument":        {carrying(1000, `{"spec":{"containers":[{"name":"a","args":["`+strings.Repeat("b", 200<<10)+`"]}]}}`), `"Success"`},
+		"too many arguments":     {carrying(1, a(80_000)), `metadata.annotations[apps.plimsoll.dev/conversion-data]: must have at most 32768 values`},
+		"too many of other type": {carrying(1, `{"spec":{"containers":[0`+strings.Repeat(`,0`, 80_000)+`]}}`), "must have at most 32768 values"},
+		"too many containers":    {carrying(20_000, a(1)), "spec.containers: has 20000 items: must have at most 1000"},
+		"too many are carried":   {strings.Replace(carrying(1, `{"spec":{"containers":[{}`+strings.Repeat(`,{}`, 1000)+`]}}`), "v1beta1", "v1alpha1", 1), "spec.containers: has 1001 items"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			h := newKindSite(t, webapp.Policy{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			answer := h.post(h.at("/convert"), []byte(listOf(c.object, 0)))
+			runtime.ReadMemStats(&after)
+			g.Expect(answer.Body.String()).To(ContainSubstring(c.message))
+			g.Expect(strings.Count(answer.Body.String(), `"b`)).To(BeNumerically("<=", 1))
+			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 64<<20), "bytes")
 		})
 	}
 }

@@ -13,8 +13,24 @@ import (
 // way back to v1 takes it off again.
 const CarryAnnotation = "apps.plimsoll.dev/conversion-data"
 
-// maxCarried is how many bytes the annotations of an object may have in Kubernetes, all together.
-const maxCarried = 256 << 10
+const (
+	// maxCarried is how many bytes the annotations of an object may have in Kubernetes, all together.
+	maxCarried = 256 << 10
+	// maxCarriedValues is how many values they may be: one of 2 bytes takes up to 144 once it is decoded. The largest WebApp that the
+	// CRD permits has 20,000.
+	maxCarriedValues = 32 << 10
+	// maxContainers is how many containers a WebApp may have that is converted, each of which takes much more memory than text. The CRD
+	// permits 16.
+	maxContainers = 1000
+)
+
+// CheckContainers refuses a number of containers with which a WebApp is not converted.
+func CheckContainers(number int) error {
+	if number > maxContainers {
+		return fmt.Errorf("spec.containers: has %d items: must have at most %d to be converted", number, maxContainers)
+	}
+	return nil
+}
 
 // carried is the content of the annotation.
 type carried struct {
@@ -53,12 +69,31 @@ func Uncarry(from *metav1.ObjectMeta, hub *WebApp) error {
 	if len(text) > maxCarried {
 		return fmt.Errorf("metadata.annotations[%s]: must have at most %d bytes", CarryAnnotation, maxCarried)
 	}
+	if valuesIn(text) > maxCarriedValues {
+		return fmt.Errorf("metadata.annotations[%s]: must have at most %d values", CarryAnnotation, maxCarriedValues)
+	}
 	var data carried
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
 		return fmt.Errorf("metadata.annotations[%s]: not written by a conversion: remove it, and check the rest", CarryAnnotation)
 	}
 	hub.Spec, hub.Status = data.Spec, data.Status
 	return nil
+}
+
+// valuesIn is how many values a JSON text has at most: one for each comma and each bracket that opens, outside of strings.
+func valuesIn(text string) (n int) {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // the next one ends nothing
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '{' || c == '['):
+			n++
+		}
+	}
+	return n
 }
 
 // without returns annotations without ours; nil when none is left. The map that it was given is not changed.

@@ -10,6 +10,9 @@ import (
 
 // ConvertTo writes the WebApp into one of the stored version. What it says goes over what it carries.
 func (w *WebApp) ConvertTo(hub *v1.WebApp) error {
+	if err := v1.CheckContainers(len(w.Spec.Containers)); err != nil {
+		return err
+	}
 	if err := v1.Uncarry(&w.ObjectMeta, hub); err != nil {
 		return err
 	}
@@ -32,7 +35,7 @@ func (s *WebAppSpec) onto(hub *v1.WebAppSpec) {
 	hub.SetDefaults()
 }
 
-// containersOnto finds containers again by their names.
+// containersOnto finds containers again by their names. Each is found once: however many have its name, what is known of it is in one.
 func containersOnto(containers []Container, before []v1.Container) []v1.Container {
 	known := make(map[string]*v1.Container, len(before))
 	for i := range slices.Backward(before) { // of two with one name, the first counts
@@ -43,7 +46,8 @@ func containersOnto(containers []Container, before []v1.Container) []v1.Containe
 		c := &containers[i]
 		into := v1.Container{Name: c.Name}
 		if b := known[c.Name]; b != nil {
-			into = *b.DeepCopy()
+			into = *b
+			delete(known, c.Name)
 		}
 		into.Image = c.Image
 		into.SetMainPort(c.Port, portName(i, c.Port))
