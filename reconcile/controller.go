@@ -74,6 +74,18 @@ func (c *Controller) Start(ctx context.Context) error {
 	return nil
 }
 
+// Wake has a key looked at for news that no watch shows. A key or a member that the controller does not know is left alone: it is looked
+// at when it is seen.
+func (c *Controller) Wake(member string, key types.NamespacedName) {
+	c.rt.mu.Lock()
+	defer c.rt.mu.Unlock()
+	if l := c.queue.flows[member]; l != nil {
+		if r := l.records[key]; r != nil {
+			c.queue.want(r, PriorityChanged)
+		}
+	}
+}
+
 // reconcile runs the key that a worker has taken, and reports to the queue what its result means.
 func (c *Controller) reconcile(ctx context.Context, req mcreconcile.Request) {
 	w, ok := c.queue.begin(req)

@@ -152,3 +152,21 @@ func TestTheInformersResyncIsNotAChange(t *testing.T) {
 		t.Error("a change does not count")
 	}
 }
+
+func TestNewsThatNoWatchShowsWakeAKeyThatIsKnownAndNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Resync: -1}), &calls{}
+		c := launch(h, For(h.Runtime, "c", counting(seen)))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		synctest.Wait()
+		c.Wake("a", inDefault("one"))
+		c.Wake("a", inDefault("nobody"))
+		c.Wake("nowhere", inDefault("one"))
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a/one", "a/one"}, seen.list()); diff != "" {
+			t.Error(diff)
+		}
+		h.cancel()
+	})
+}

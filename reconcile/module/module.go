@@ -64,6 +64,9 @@ type Host struct {
 // Placements knows where replicas are; the hub's spot engine is one.
 type Placements interface {
 	Get(member, kind, namespace, name string) (report.Workload, bool)
+	// Notify has changed called when the state of a workload's placement, its reason or a number of its replicas has changed, after Get
+	// returns it. changed may be called concurrently, must be quick, and goes on being called for good.
+	Notify(changed func(member, kind, namespace, name string))
 }
 
 // Validate says what is wrong with a module.

@@ -84,8 +84,9 @@ type Engine struct {
 	// held reports whether this replica may not act on a member now; nil until [Engine.Controllers].
 	held atomic.Pointer[func(member string) (reason string, held bool)]
 
-	mu      sync.RWMutex
-	members map[string]*member
+	mu       sync.RWMutex
+	members  map[string]*member
+	notified []func(member, kind, namespace, name string) // by [Engine.Notify]; only appended to
 }
 
 // Cluster is what the engine needs of a member; *clusters.Member is one.

@@ -62,6 +62,27 @@ func TestSeriesOfWorkloadsThatWentUnseenGoWithTheNextDirectory(t *testing.T) {
 	}
 }
 
+func TestWhoAsksForItHearsWhenAPlacementHasChanged(t *testing.T) {
+	s := newShell(t, nil, false)
+	d := deployment(2, "true", nil)
+	s.cache(namespace("true", nil), d)
+	dir, sub := s.follower.directory, &subject{member: testMember, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, events: noEvents{}}
+	var heard []string
+	s.Notify(func(member, kind, namespace, name string) {
+		view, _ := s.Get(member, kind, namespace, name) // as it is now
+		heard = append(heard, member+" "+kind+" "+namespace+"/"+name+" "+string(view.State)+" "+view.Reason)
+	})
+	for _, p := range []plan.Result{
+		{State: plan.StateMoving, Reason: "one goes"}, {State: plan.StateMoving, Reason: "one goes"}, {State: plan.StateMoving, Reason: "it waits"}, {State: plan.StateConverged},
+	} {
+		s.publish(dir, sub, &report.Planned{Plan: p, At: time.Now()})
+	}
+	of := testMember + " Deployment shop/web "
+	if diff := cmp.Diff([]string{of + "Moving one goes", of + "Moving it waits", of + "Converged "}, heard); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 	s := newShell(t, nil, false)
 	ns, d, set := namespace("true", nil), deployment(2, "true", mixed("50")), replicaSet(2, 2)

@@ -15,6 +15,9 @@ func (e *Engine) publish(dir *directory, s *subject, p *report.Planned) {
 	before, known := dir.view(s.key)
 	view := report.Of(s.member, s.key, p)
 	dir.setView(view)
+	if !known || !before.SamePlacement(&view) {
+		e.notify(s.member, s.key)
+	}
 	dir.journal.RecordPlan(s.key, *p)
 	e.metrics.ShowWorkload(&view)
 	if !known && s.meta.CreationTimestamp.After(dir.since) {
@@ -26,6 +29,23 @@ func (e *Engine) publish(dir *directory, s *subject, p *report.Planned) {
 		} else {
 			s.events.Normal(a.Reason, "%s", a.Message)
 		}
+	}
+}
+
+// Notify has changed called whenever [report.Workload.SamePlacement] is false for what was published of a workload, and for what is
+// published of it first.
+func (e *Engine) Notify(changed func(member, kind, namespace, name string)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notified = append(e.notified, changed)
+}
+
+func (e *Engine) notify(member string, key policy.WorkloadKey) {
+	e.mu.RLock()
+	notified := e.notified
+	e.mu.RUnlock()
+	for _, changed := range notified {
+		changed(member, key.Kind, key.Namespace, key.Name)
 	}
 }
 

@@ -25,6 +25,8 @@ func (unplaced) Get(string, string, string, string) (report.Workload, bool) {
 	return report.Workload{}, false
 }
 
+func (unplaced) Notify(func(member, kind, namespace, name string)) {}
+
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }

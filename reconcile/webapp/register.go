@@ -47,7 +47,16 @@ func (r *Reconciler) Register(rt *reconcile.Runtime, schedule Schedule) (*reconc
 	if schedule.Workers > 0 {
 		b = b.Workers(schedule.Workers)
 	}
-	return b.Resync(schedule.Resync).Register()
+	controller, err := b.Resync(schedule.Resync).Register()
+	if err != nil {
+		return nil, err
+	}
+	r.Placer.Notify(func(member, kind, namespace, name string) {
+		if kind == spot.KindDeployment { // it has the name of its WebApp
+			controller.Wake(member, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	})
+	return controller, nil
 }
 
 // Kinds are those of the controller, as members are to have them cached. A member without WebApps lacks nothing: neither

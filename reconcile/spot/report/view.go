@@ -52,6 +52,12 @@ type Workload struct {
 	Explanation []string
 }
 
+// SamePlacement reports whether another view of the workload has the same state, for the same reason, with the same numbers of replicas.
+func (w *Workload) SamePlacement(as *Workload) bool {
+	return w.State == as.State && w.Reason == as.Reason && w.SpotWanted == as.SpotWanted && w.OnDemandWanted == as.OnDemandWanted &&
+		w.SpotActual == as.SpotActual && w.OnDemandActual == as.OnDemandActual && w.Unassigned == as.Unassigned
+}
+
 // Pod is one live pod of a workload.
 type Pod struct {
 	Name string

@@ -284,6 +284,8 @@ func (nobody) Get(string, string, string, string) (spotreport.Workload, bool) {
 	return spotreport.Workload{}, false
 }
 
+func (nobody) Notify(func(member, kind, namespace, name string)) {}
+
 // nothing is to be done about a Deployment that is not to be placed.
 type nothing struct{}
 
