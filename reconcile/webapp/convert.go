@@ -67,7 +67,7 @@ func Convert(object []byte, desiredAPIVersion string) ([]byte, error) {
 	if err := from.ConvertTo(&hub); err != nil {
 		return nil, fmt.Errorf("WebApp %s/%s: %w", is.Namespace, is.Name, err)
 	}
-	if err := v1.CheckContainers(len(hub.Spec.Containers)); err != nil { // also those that it carried
+	if err := v1.CheckSize(len(hub.Spec.Containers), len(hub.Spec.EnvFrom)); err != nil { // also those that it carried
 		return nil, fmt.Errorf("WebApp %s/%s: %w", is.Namespace, is.Name, err)
 	}
 	if err := to.ConvertFrom(&hub); err != nil {

@@ -71,6 +71,9 @@ type quietMember struct {
 	client client.Client
 	ctx    context.Context
 	listed []client.Object
+
+	mu         sync.Mutex
+	namespaces *framework.FakeControllerSource
 }
 
 func (m *quietMember) GetClient() client.Client       { return m.client }
@@ -88,12 +91,21 @@ func (c quietCache) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 	return c.member.client.Get(ctx, key, obj, opts...)
 }
 
+func (c quietCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.member.client.List(ctx, list, opts...)
+}
+
 func (c quietCache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	source := framework.NewFakeControllerSource()
 	for _, there := range c.member.listed {
 		if reflect.TypeOf(there) == reflect.TypeOf(obj) {
 			source.Add(there)
 		}
+	}
+	if _, is := obj.(*corev1.Namespace); is {
+		c.member.mu.Lock()
+		c.member.namespaces = source
+		c.member.mu.Unlock()
 	}
 	informer := toolscache.NewSharedIndexInformer(source, obj, 0, toolscache.Indexers{})
 	go func() {
@@ -103,8 +115,8 @@ func (c quietCache) GetInformer(_ context.Context, obj client.Object, _ ...cache
 	return informer, nil
 }
 
-// reconciled has the WebApp shop, which is to be placed, reconciled as a hub does until the test ends, and returns a client of its member.
-func reconciled(t *testing.T, p *placer) client.Client {
+// reconciled has the WebApp shop, which is to be placed, reconciled as a hub does until the test ends, in the member that it returns.
+func reconciled(t *testing.T, p *placer) *quietMember {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
@@ -120,7 +132,7 @@ func reconciled(t *testing.T, p *placer) client.Client {
 		cancel()
 		ended.Wait()
 	})
-	m := &quietMember{ctx: ctx, listed: []client.Object{app}}
+	m := &quietMember{ctx: ctx, listed: []client.Object{app, namespace}}
 	m.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(app).WithObjects(app, namespace).Build()
 	rt, err := reconcile.NewRuntime(reconcile.Options{Scheme: scheme})
 	if err != nil {
@@ -135,13 +147,13 @@ func reconciled(t *testing.T, p *placer) client.Client {
 	}
 	ended.Go(func() { _ = controller.Start(ctx) }) // fails only when it is started twice
 	synctest.Wait()
-	return m.client
+	return m
 }
 
-func placedIn(t *testing.T, c client.Client) string {
+func placedIn(t *testing.T, m *quietMember) string {
 	t.Helper()
 	var app v1.WebApp
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shop()), &app); err != nil {
+	if err := m.client.Get(t.Context(), client.ObjectKeyFromObject(shop()), &app); err != nil {
 		t.Fatal(err)
 	}
 	if is := meta.FindStatusCondition(app.Status.Conditions, v1.ConditionPlaced); is != nil {
@@ -163,8 +175,8 @@ func TestAWebAppThatCannotBePlacedIsSeldomLookedAtAndTheNewsOfItAtOnce(t *testin
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := reconciled(t, before.placer)
-				if is := placedIn(t, c); is != before.is {
+				m := reconciled(t, before.placer)
+				if is := placedIn(t, m); is != before.is {
 					t.Fatalf("Placed is %s, want %s", is, before.is)
 				}
 				if runs := before.placer.runs(10 * time.Minute); runs < 5 || runs > 60 {
@@ -172,7 +184,7 @@ func TestAWebAppThatCannotBePlacedIsSeldomLookedAtAndTheNewsOfItAtOnce(t *testin
 				}
 				before.placer.plan(done)
 				synctest.Wait() // no time passes
-				if is := placedIn(t, c); is != "True Placed" {
+				if is := placedIn(t, m); is != "True Placed" {
 					t.Errorf("Placed is %s when it is done", is)
 				}
 			})
@@ -180,16 +192,40 @@ func TestAWebAppThatCannotBePlacedIsSeldomLookedAtAndTheNewsOfItAtOnce(t *testin
 	}
 }
 
+func TestOfANamespaceOnlyItsEnabledLabelWakesWebApps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &placer{known: true, view: report.Workload{State: plan.StateConverged}}
+		m := reconciled(t, p)
+		for what, c := range map[string]struct {
+			labels map[string]string
+			wakes  bool
+		}{
+			"another label": {map[string]string{keys.Enabled(): "true", "team": "blue"}, false},
+			"the label":     {map[string]string{"team": "blue"}, true},
+		} {
+			of := func(labels map[string]string) {
+				m.namespaces.Modify(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "eu", Labels: labels}})
+			}
+			of(map[string]string{keys.Enabled(): "true"})
+			synctest.Wait()
+			of(c.labels)
+			if runs := p.runs(time.Millisecond); (runs > 0) != c.wakes {
+				t.Errorf("%s: %d runs", what, runs)
+			}
+		}
+	})
+}
+
 // Placement may plan a Deployment before it has seen it, and tells nobody when it has.
 func TestAPlanThatComesWithoutNewsIsFoundSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &placer{}
-		c := reconciled(t, p)
+		m := reconciled(t, p)
 		p.mu.Lock()
 		p.view, p.known = report.Workload{State: plan.StateConverged}, true
 		p.mu.Unlock()
-		if p.runs(2 * time.Second); placedIn(t, c) != "True Placed" {
-			t.Errorf("Placed is %s two seconds later", placedIn(t, c))
+		if p.runs(2 * time.Second); placedIn(t, m) != "True Placed" {
+			t.Errorf("Placed is %s two seconds later", placedIn(t, m))
 		}
 	})
 }

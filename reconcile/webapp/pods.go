@@ -24,14 +24,15 @@ func pods(app *v1.WebApp) corev1.PodTemplateSpec {
 			RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}
 	}
+	sources := envFrom(app) // the same for all: there may be many of both
 	for i := range app.Spec.Containers {
-		template.Spec.Containers = append(template.Spec.Containers, container(app, &app.Spec.Containers[i]))
+		template.Spec.Containers = append(template.Spec.Containers, container(app, &app.Spec.Containers[i], sources))
 	}
 	return template
 }
 
-func container(app *v1.WebApp, from *v1.Container) corev1.Container {
-	c := corev1.Container{Name: from.Name, Image: from.Image, Command: from.Command, Args: from.Args, EnvFrom: envFrom(app)}
+func container(app *v1.WebApp, from *v1.Container, sources []corev1.EnvFromSource) corev1.Container {
+	c := corev1.Container{Name: from.Name, Image: from.Image, Command: from.Command, Args: from.Args, EnvFrom: sources}
 	for _, p := range from.Ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.ContainerPort, Protocol: corev1.ProtocolTCP})
 	}

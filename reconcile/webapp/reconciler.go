@@ -44,6 +44,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 		req.Conditions.False(reconcile.ConditionReady, v1.ReasonDeleting, "it is being deleted, with its objects")
 		return reconcile.Done(), nil
 	}
+	if err := v1.CheckSize(len(app.Spec.Containers), len(app.Spec.EnvFrom)); err != nil {
+		return reconcile.Done(), reconcile.TerminalError(err)
+	}
 	deployment, err := r.apply(ctx, req)
 	if errors.Is(err, errAccountGoes) {
 		req.Conditions.False(v1.ConditionCreated, v1.ReasonCreating, "%s", err)

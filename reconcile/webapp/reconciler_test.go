@@ -122,6 +122,16 @@ func TestReconcile(t *testing.T) {
 			Fail: []reconciletest.Failure{{Verb: "apply", Kind: "ServiceAccount", Err: quota}}, Want: reconciletest.Want{
 				Err: "exceeded quota", Outcome: reconcile.OutcomeTerminal, Writes: []string{account + ": failed", status},
 			}},
+		reconciletest.Case{Name: "one with too many containers is left alone", Given: []client.Object{shop(func(app *v1.WebApp) {
+			app.Spec.Containers = make([]v1.Container, 1001)
+		})}, Want: reconciletest.Want{
+			Err: "spec.containers: has 1001 items: must have at most 1000", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
+		}},
+		reconciletest.Case{Name: "one with too many sources of variables is left alone", Given: []client.Object{shop(func(app *v1.WebApp) {
+			app.Spec.EnvFrom = make([]v1.EnvFrom, 257)
+		})}, Want: reconciletest.Want{
+			Err: "spec.envFrom: has 257 items: must have at most 256", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
+		}},
 		reconciletest.Case{Name: "one that goes is left to Kubernetes", Given: []client.Object{going}, Want: reconciletest.Want{
 			Writes: []string{status}, Conditions: []metav1.Condition{condition("Ready", "False", v1.ReasonDeleting, "")},
 		}},

@@ -42,7 +42,7 @@ func (r *Reconciler) Register(rt *reconcile.Runtime, schedule Schedule) (*reconc
 		Owns(ours(&corev1.ServiceAccount{})).
 		Owns(budgetKind()).
 		Owns(ours(&autoscalingv2.HorizontalPodAutoscaler{})).
-		Watches(namespaceKind(), inNamespace).
+		Watches(namespaceKind(), inNamespace, reconcile.When(r.enablesOtherwise)).
 		StalledRetry(refusedRetry)
 	if schedule.Workers > 0 {
 		b = b.Workers(schedule.Workers)
@@ -119,6 +119,12 @@ func ofWebApp(object client.Object) bool {
 // namespaceKind keeps the labels, one of which enables placement.
 func namespaceKind() clusters.Kind {
 	return clusters.Kind{Object: &corev1.Namespace{}, Keep: func(from, into client.Object) { into.SetLabels(from.GetLabels()) }}
+}
+
+// enablesOtherwise reports whether a namespace enables placement since, or does no longer: all else that is written to it concerns no
+// WebApp.
+func (r *Reconciler) enablesOtherwise(before, now client.Object) bool {
+	return before == nil || before.GetLabels()[r.Keys.Enabled()] != now.GetLabels()[r.Keys.Enabled()]
 }
 
 // inNamespace wakes the WebApps of a namespace that ask for placement.

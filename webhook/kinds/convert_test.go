@@ -79,7 +79,9 @@ func TestWhatAnObjectCarriesIsInItsConversionOnce(t *testing.T) {
 		"too many arguments":     {carrying(1, a(80_000)), `metadata.annotations[apps.plimsoll.dev/conversion-data]: must have at most 32768 values`},
 		"too many of other type": {carrying(1, `{"spec":{"containers":[0`+strings.Repeat(`,0`, 80_000)+`]}}`), "must have at most 32768 values"},
 		"too many containers":    {carrying(20_000, a(1)), "spec.containers: has 20000 items: must have at most 1000"},
-		"too many are carried":   {strings.Replace(carrying(1, `{"spec":{"containers":[{}`+strings.Repeat(`,{}`, 1000)+`]}}`), "v1beta1", "v1alpha1", 1), "spec.containers: has 1001 items"},
+		"too many sources": {strings.Replace(carrying(1, a(1)), `"spec":{"containers"`, `"spec":{"secrets":["c"`+strings.Repeat(`,"c"`, 256)+`],"containers"`, 1),
+			"spec.envFrom: has 257 items: must have at most 256"},
+		"too many are carried": {strings.Replace(carrying(1, `{"spec":{"containers":[{}`+strings.Repeat(`,{}`, 1000)+`]}}`), "v1beta1", "v1alpha1", 1), "spec.containers: has 1001 items"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)

@@ -19,18 +19,7 @@ const (
 	// maxCarriedValues is how many values they may be: one of 2 bytes takes up to 144 once it is decoded. The largest WebApp that the
 	// CRD permits has 20,000.
 	maxCarriedValues = 32 << 10
-	// maxContainers is how many containers a WebApp may have that is converted, each of which takes much more memory than text. The CRD
-	// permits 16.
-	maxContainers = 1000
 )
-
-// CheckContainers refuses a number of containers with which a WebApp is not converted.
-func CheckContainers(number int) error {
-	if number > maxContainers {
-		return fmt.Errorf("spec.containers: has %d items: must have at most %d to be converted", number, maxContainers)
-	}
-	return nil
-}
 
 // carried is the content of the annotation.
 type carried struct {

@@ -10,7 +10,7 @@ import (
 
 // ConvertTo writes the WebApp into one of the stored version. What it says goes over what it carries.
 func (w *WebApp) ConvertTo(hub *v1.WebApp) error {
-	if err := v1.CheckContainers(len(w.Spec.Containers)); err != nil {
+	if err := v1.CheckSize(len(w.Spec.Containers), len(w.Spec.ConfigMaps)+len(w.Spec.Secrets)); err != nil {
 		return err
 	}
 	if err := v1.Uncarry(&w.ObjectMeta, hub); err != nil {
