@@ -32,7 +32,7 @@
 //
 // Parts of it are packages of their own below internal, each with a map in its doc.go: apply (server-side apply), depend (which
 // keys wake when a dependency changes), events (Kubernetes Events), stream (changes of objects), members (the cluster behind
-// each member's name), retry (back-off and final errors) and object (names and kinds). The queue stays here: it has one lock with
+// each member's name), retry (back-off and final errors), evict (which order is forgotten) and object (names and kinds). The queue stays here: it has one lock with
 // holds, operations and the ledger.
 //
 // metrics.go has the metrics.

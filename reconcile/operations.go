@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/evict"
 )
 
 // Errors of [Runtime.Requeue] and [Runtime.Wait]; they are wrapped with the name that was asked for.
@@ -38,10 +39,8 @@ const (
 // Runtime.mu.
 type operations struct {
 	most    int
-	given   uint64 // in all
 	byID    map[string]*operation
-	shares  map[operationShare][]*operation // all of byID, oldest first
-	callers map[string]int                  // how many of byID each has
+	kept    evict.Items[operationGroup, *operation] // all of byID
 	pending map[*record][]*operation
 
 	stranded map[flowName][]*operation // of members that left, while they may be back
@@ -50,12 +49,11 @@ type operations struct {
 // flowName names the flows of one controller in one member, one after the other.
 type flowName struct{ controller, member string }
 
-// operationShare is what one caller ordered in one namespace of a member.
-type operationShare struct{ caller, member, namespace string }
+// operationGroup is where the orders of one caller push each other out.
+type operationGroup struct{ member, namespace string }
 
 type operation struct {
 	Operation
-	number uint64        // in the order of acceptance
 	record *record       // nil once done, and while stranded
 	begun  bool          // a reconcile began after it was accepted
 	lost   bool          // it was pushed out before it was done
@@ -64,8 +62,7 @@ type operation struct {
 
 func newOperations(most int) operations {
 	return operations{
-		most: most, byID: map[string]*operation{}, shares: map[operationShare][]*operation{}, callers: map[string]int{},
-		pending: map[*record][]*operation{}, stranded: map[flowName][]*operation{},
+		most: most, byID: map[string]*operation{}, pending: map[*record][]*operation{}, stranded: map[flowName][]*operation{},
 	}
 }
 
@@ -73,41 +70,23 @@ func newOperations(most int) operations {
 func (rs *operations) accept(r *record, caller string, now time.Time) *operation {
 	rc := &operation{
 		Operation: Operation{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now, Caller: caller},
-		record:    r, ended: make(chan struct{}), number: rs.given,
+		record:    r, ended: make(chan struct{}),
 	}
-	rs.given++
-	share := operationShare{caller, rc.Key.Member, rc.Key.Namespace}
 	rs.byID[rc.ID] = rc
-	rs.shares[share] = append(rs.shares[share], rc)
-	rs.callers[caller]++
+	rs.kept.Add(caller, operationGroup{rc.Key.Member, rc.Key.Namespace}, rc)
 	if len(rs.byID) > rs.most {
-		rs.push(rs.largestShare())
+		rs.pushOut()
 	}
 	rs.pending[r] = append(rs.pending[r], rc)
 	r.ordered = true
 	return rc
 }
 
-// largestShare has the most operations of the caller with the most. Of several such, the one with the oldest operation is taken.
-func (rs *operations) largestShare() (largest operationShare) {
-	for share, all := range rs.shares {
-		most := rs.shares[largest]
-		switch by := cmp.Or(cmp.Compare(rs.callers[share.caller], rs.callers[largest.caller]), cmp.Compare(len(all), len(most))); {
-		case by > 0, len(most) == 0, by == 0 && all[0].number < most[0].number:
-			largest = share
-		}
-	}
-	return largest
-}
-
-// push takes the oldest operation of a share out.
-func (rs *operations) push(share operationShare) {
-	old := rs.shares[share][0]
-	if rs.shares[share] = rs.shares[share][1:]; len(rs.shares[share]) == 0 {
-		delete(rs.shares, share)
-	}
-	if rs.callers[share.caller]--; rs.callers[share.caller] == 0 {
-		delete(rs.callers, share.caller)
+// pushOut takes one operation out.
+func (rs *operations) pushOut() {
+	old, ok := rs.kept.Evict()
+	if !ok {
+		return
 	}
 	delete(rs.byID, old.ID)
 	if old.Done {

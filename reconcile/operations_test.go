@@ -306,8 +306,10 @@ func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 		if n := len(b.rt.operations.byID); n != 6 {
 			t.Errorf("%d operations are kept, not 6", n)
 		}
-		if counted := b.rt.operations.callers; counted["alice"] != 2 || counted["bob"] != 1 || counted["carol"] != 1 || counted["mallory"] != 2 {
-			t.Errorf("counted %v", counted)
+		for caller, want := range map[string]int{"alice": 2, "bob": 1, "carol": 1, "mallory": 2} {
+			if n := b.rt.operations.kept.Of(caller); n != want {
+				t.Errorf("%d operations of %s are kept, not %d", n, caller, want)
+			}
 		}
 	})
 }
