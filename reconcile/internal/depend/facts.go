@@ -135,8 +135,11 @@ func observe(ctx context.Context, r client.Reader, d Dependency) facts {
 			slices.Sort(f.keys)
 		}
 	}
+	if err == nil {
+		err = checkVersion(f.version)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		f.problem = problemOf(err, d.gvk)
+		return facts{problem: problemOf(err, d.gvk)}
 	}
 	return f
 }

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// watchPause is the longest time between two tries to watch what the member refuses.
+	// watchPause is the longest time between two tries to watch what the member refuses, or cannot list in
+	// a number of pages.
 	watchPause = 30 * time.Second
 	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
 	watchSoon = time.Second
@@ -20,6 +21,9 @@ const (
 // watchAgain is how long the next try to watch waits after n that failed in a row, the last with err; nil: the watch ended.
 // random is in [0, 1).
 func watchAgain(err error, n uint32, random float64) time.Duration {
+	if errors.As(err, new(*endlessError)) { // it took long already
+		return retry.Jitter(watchPause, random)
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return retry.Jitter(watchSoon*9/10, random)

@@ -2,6 +2,7 @@ package depend
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -108,7 +109,8 @@ func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int
 		return
 	}
 	quiet := logr.Discard()
-	reflector := toolscache.NewReflectorWithOptions(w.listWatch(source), w.place.object(), &placeStore{w, epoch},
+	store := &placeStore{watch: w, epoch: epoch}
+	reflector := toolscache.NewReflectorWithOptions(store.listWatch(source), w.place.object(), store,
 		toolscache.ReflectorOptions{Logger: &quiet, Name: "dependencies", Backoff: &wait.Backoff{
 			Duration: watchSoon / 4, Factor: 2, Jitter: retry.JitterShare, Steps: 3, Cap: watchSoon,
 		}})
@@ -117,6 +119,9 @@ func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int
 		began := time.Now()
 		err := reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
 		w.interrupted(epoch)
+		if endless := (*endlessError)(nil); errors.As(err, &endless) {
+			w.ds.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", endless)
+		}
 		if time.Since(began) > watchPause {
 			failed = 1
 		}
@@ -171,25 +176,23 @@ func (p place) list() client.ObjectList {
 }
 
 func (p place) options(raw *metav1.ListOptions) *client.ListOptions {
-	o := &client.ListOptions{Namespace: p.namespace, Raw: raw, Limit: raw.Limit, Continue: raw.Continue}
+	o := &client.ListOptions{Namespace: p.namespace, Raw: raw}
 	if p.name != "" {
 		o.FieldSelector = fieldselector.OneTermEqualSelector(metav1.ObjectNameField, p.name)
 	}
 	return o
 }
 
-func (w *placeWatch) listWatch(source client.WithWatch) toolscache.ListerWatcher {
-	p := w.place
+func (s *placeStore) listWatch(source client.WithWatch) toolscache.ListerWatcher {
+	p := s.watch.place
 	return pagedListWatch{&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if o.ResourceVersion == "0" { // API servers give what they have cached whole, and not page by page
-				o.ResourceVersion = ""
-			}
-			list := p.list()
-			return list, source.List(ctx, list, p.options(&o))
-		},
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return s.list(ctx, source) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			return source.Watch(ctx, p.list(), p.options(&o))
+			events, err := source.Watch(ctx, p.list(), p.options(&o))
+			if err != nil {
+				return nil, err
+			}
+			return newCheckedWatch(events), nil
 		},
 	}}
 }
@@ -202,8 +205,9 @@ func (pagedListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // placeStore is where a reflector puts what it hears. It keeps facts only, and only of what is depended on.
 type placeStore struct {
-	watch *placeWatch
-	epoch int
+	watch  *placeWatch
+	epoch  int
+	listed map[*entry]facts // by the last list; only its reflector's
 }
 
 // Add takes an object that is there.
@@ -225,28 +229,22 @@ func (s *placeStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes everything that is there.
-func (s *placeStore) Replace(all []any, _ string) error {
-	there := map[types.NamespacedName]client.Object{}
-	for _, obj := range all {
-		if o, ok := obj.(client.Object); ok {
-			there[client.ObjectKeyFromObject(o)] = o
-		}
-	}
+// Replace takes what [placeStore.list] has found. Of what is depended on only since that began, it says nothing: that is looked at live,
+// and later changes of it are events.
+func (s *placeStore) Replace([]any, string) error {
 	var concerned []wakeUp
 	w := s.watch
 	w.ds.mu.Lock()
 	if s.epoch == w.epoch && w.cancel != nil {
 		w.synced = true
-		for name, e := range w.entries {
-			var f facts
-			if o := there[name]; o != nil {
-				f = factsOf(o)
+		for _, e := range w.entries {
+			if f, asked := s.listed[e]; asked {
+				concerned = append(concerned, e.update(f)...)
 			}
-			concerned = append(concerned, e.update(f)...)
 		}
 	}
 	w.ds.mu.Unlock()
+	s.listed = nil
 	wakeAll(concerned)
 	return nil
 }
