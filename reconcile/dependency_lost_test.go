@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // losable is a source whose lists and watches can be taken away; reads stay.
@@ -162,6 +164,63 @@ func TestAWatchForDependenciesIsOpenedAgainWithinASecondOnceTheMemberAnswers(t *
 		if got := age(); got != 0 {
 			t.Errorf("the member has answered for a second, and the watch is closed for %g s", got)
 		}
+		s.cancel()
+	})
+}
+
+// hiding is a member where Secrets may be neither watched nor read, with so many objects to reconcile.
+func (s *site) hiding(objects int) *sourceCluster {
+	cl := &sourceCluster{newFakeCluster(s.ctx, &corev1.ConfigMap{}), &source{
+		forbidden: true, WithWatch: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build(),
+	}}
+	cl.api.hidden.Store("", true)
+	s.engage(s.ctx, s.c, "a", cl)
+	for i := range objects {
+		cl.add(configMap(fmt.Sprint("cm-", i)))
+	}
+	return cl
+}
+
+// Each name by itself would be a read every 5 s, by a worker that waits for it: 200 objects with 32 names are 1,280 reads a second.
+func TestWhereSecretsMayNotBeReadTheMemberIsNotAskedForEachName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, func(cm *corev1.ConfigMap) (all []Dependency) {
+			for i := range 32 {
+				all = append(all, OnSecret(types.NamespacedName{Name: fmt.Sprint(cm.Name, "-", i)}))
+			}
+			return all
+		})
+		member := s.hiding(50)
+		time.Sleep(time.Minute)
+		s.waits("a", "cm-7", "waits for Secret default/cm-7-0: the hub may not read it; Secret default/cm-7-1: the hub may not read it; "+
+			"Secret default/cm-7-2: the hub may not read it; Secret default/cm-7-3: the hub may not read it; "+
+			"Secret default/cm-7-4: the hub may not read it, and 27 more")
+		if n := member.api.gets.count(); n == 0 || n > 100 {
+			t.Errorf("%d reads in a minute of 1600 names in one namespace that may not be read; want a few for each try of the watch", n)
+		}
+		member.api.hidden.Clear() // somebody gives the right to read; that to watch is not given
+		time.Sleep(refusedAgain + 2*insideAgain)
+		s.waits("a", "cm-7", "waits for Secret default/cm-7-0: it does not exist; Secret default/cm-7-1: it does not exist; "+
+			"Secret default/cm-7-2: it does not exist; Secret default/cm-7-3: it does not exist; "+
+			"Secret default/cm-7-4: it does not exist, and 27 more")
+		s.cancel()
+	})
+}
+
+func TestASecretThatMayBeReadIsAlsoWhereOthersMayNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, func(cm *corev1.ConfigMap) []Dependency {
+			return []Dependency{OnSecret(types.NamespacedName{Name: cm.Name})}
+		})
+		member := s.hiding(2)
+		member.api.hidden.Clear()
+		time.Sleep(time.Minute)
+		member.api.hidden.Store("cm-0", true) // rights are for names
+		time.Sleep(time.Minute)
+		s.waits("a", "cm-0", "waits for Secret default/cm-0: the hub may not read it")
+		must(t, member.api.Create(t.Context(), secret("cm-1")))
+		time.Sleep(insideAgain)
+		s.waits("a", "cm-1", "")
 		s.cancel()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,10 +39,15 @@ type source struct {
 	client.WithWatch
 	gets      calls
 	forbidden bool
+	hidden    sync.Map // names of Secrets of which reads are forbidden; "": of all
 }
 
 func (s *source) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	s.gets.add(fmt.Sprintf("%T", obj), key.String())
+	_, all := s.hidden.Load("")
+	if _, one := s.hidden.Load(key.Name); one || all {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, nil)
+	}
 	return s.WithWatch.Get(ctx, key, obj, opts...)
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 // An entry is a target that something depends on, and what is known about it.
@@ -17,6 +19,7 @@ type entry struct {
 	known      bool // facts come from the target, not from a failure to look
 	readAt     time.Time
 	events     uint64 // how many the watch delivered
+	readable   bool   // the last live look was not refused
 }
 
 // serves reports whether what is known about the target answers for a dependency now. What no watch keeps is good for half the
@@ -27,6 +30,20 @@ func (e *entry) serves(d Dependency) bool {
 	}
 	recent := time.Since(e.readAt) < retryInside/2
 	return recent && (e.facts.problem != "" || e.facts.sufficient(d))
+}
+
+// refused reports whether the member need not be asked, because it just refused to show another of the place: that is how rights are
+// given, mostly. What it did show is asked for all the same, as rights may be for names. The lock is held.
+func (e *entry) refused() bool {
+	return !e.readable && time.Since(e.watch.refused) < watchPause
+}
+
+// looked notes whether the member showed the entry when it was asked. The lock is held.
+func (e *entry) looked(there *members.Instance, f facts) {
+	e.readable = f.problem != mayNotRead
+	if !e.readable && e.watch.instance == there {
+		e.watch.refused = time.Now()
+	}
 }
 
 // A wakeUp is a key to wake once the lock is given up.
@@ -82,7 +99,7 @@ func (ds *Index) memberChanged(name string) {
 		}
 		w.stop()
 		for _, e := range w.entries {
-			e.known, e.readAt = false, time.Time{}
+			e.known, e.readAt, e.readable = false, time.Time{}, false
 			concerned = append(concerned, e.everybody()...)
 		}
 		w.start(there)

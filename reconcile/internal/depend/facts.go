@@ -43,6 +43,9 @@ type fact struct {
 	stale  bool // it is about an older generation
 }
 
+// mayNotRead is the problem where the member forbids the hub to read what is depended on.
+const mayNotRead = "the hub may not read it"
+
 // maxFacts bounds how many conditions of an object are kept.
 const maxFacts = 64
 
@@ -148,7 +151,7 @@ func observe(ctx context.Context, r client.Reader, d Dependency) facts {
 func problemOf(err error, gvk schema.GroupVersionKind) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "the hub may not read it"
+		return mayNotRead
 	case meta.IsNoMatchError(err):
 		return "the member does not serve " + object.KindName(gvk)
 	}

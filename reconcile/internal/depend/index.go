@@ -194,7 +194,11 @@ func (ds *Index) factsFor(ctx context.Context, d Dependency) facts {
 		ds.mu.Unlock()
 		return f
 	}
+	refused := e != nil && e.refused()
 	ds.mu.Unlock()
+	if refused {
+		return facts{problem: mayNotRead}
+	}
 	there := ds.instances.Get(d.member)
 	if there == nil {
 		return facts{problem: "the member is not there"}
@@ -219,8 +223,11 @@ func (ds *Index) look(there *members.Instance, d Dependency) facts {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	e := ds.entries[d.target()]
+	if e == nil {
+		return f
+	}
+	e.looked(there, f)
 	switch {
-	case e == nil:
 	case f.problem != "":
 		if !e.known {
 			e.facts, e.readAt = f, time.Now()

@@ -54,6 +54,7 @@ type placeWatch struct {
 	cancel   context.CancelFunc
 	synced   bool
 	closed   time.Time // since when it is not synced
+	refused  time.Time // when the member forbade to read one of the entries; zero: not since the watch was tried last
 	epoch    int       // counts starts, so that what an older run still delivers is dropped
 }
 
@@ -86,7 +87,7 @@ func (w *placeWatch) start(there *members.Instance) {
 		return
 	}
 	w.epoch++
-	w.closed = time.Now()
+	w.closed, w.refused = time.Now(), time.Time{}
 	ctx, cancel := context.WithCancel(there.Context)
 	w.cancel = cancel
 	go w.run(ctx, there, w.epoch)
@@ -117,6 +118,7 @@ func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int
 	ctx = logr.NewContext(ctx, quiet)
 	for failed := uint32(1); ctx.Err() == nil; failed++ {
 		began := time.Now()
+		w.tried(epoch)
 		err := reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
 		w.interrupted(epoch)
 		if endless := (*endlessError)(nil); errors.As(err, &endless) {
@@ -131,6 +133,15 @@ func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int
 		case <-ctx.Done():
 			pause.Stop()
 		}
+	}
+}
+
+// tried has the member asked again for what it refused to show.
+func (w *placeWatch) tried(epoch int) {
+	w.ds.mu.Lock()
+	defer w.ds.mu.Unlock()
+	if epoch == w.epoch {
+		w.refused = time.Time{}
 	}
 }
 
