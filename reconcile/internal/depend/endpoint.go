@@ -84,7 +84,10 @@ func (ds *Index) ask(ctx context.Context, d Dependency) string {
 // call asks an endpoint and wakes whom its answer concerns.
 func (ds *Index) call(d Dependency, p *endpoint) {
 	ds.calls <- struct{}{}
-	why := ds.Outside.ask(context.Background(), d)
+	var why string
+	if ds.wants(p) { // it may have waited for long
+		why = ds.Outside.ask(context.Background(), d)
+	}
 	<-ds.calls
 	ds.mu.Lock()
 	var concerned []wakeUp
@@ -98,6 +101,13 @@ func (ds *Index) call(d Dependency, p *endpoint) {
 	p.call = nil
 	ds.mu.Unlock()
 	wakeAll(concerned)
+}
+
+// wants reports whether anything depends on the endpoint still. Once nothing does, it is forgotten, and its answer with it.
+func (ds *Index) wants(p *endpoint) bool {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return len(p.dependents) > 0
 }
 
 // Outside calls endpoints. It connects only where the rules for members' servers would let it: the address is checked
@@ -130,20 +140,33 @@ func stayThere(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// ask calls an endpoint once. What it says in return holds nothing that the endpoint sent but its status.
-func (o *Outside) ask(ctx context.Context, d Dependency) string {
-	u, err := url.Parse(d.url)
+const notURL = "the URL is not valid"
+
+// invalidURL says why a URL is never called; empty: it may be.
+func invalidURL(raw string) string {
+	if len(raw) > maxURL {
+		return notURL
+	}
+	u, err := url.Parse(raw)
 	switch {
-	case err != nil, len(d.url) > maxURL, u.Host == "":
-		return "the URL is not valid"
+	case err != nil, u.Host == "":
+		return notURL
 	case u.Scheme != "https":
 		return "the URL must begin with https://"
 	case u.User != nil:
 		return "the URL must not hold a user or password"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	return ""
+}
+
+// ask calls an endpoint once. What it says in return holds nothing that the endpoint sent but its status.
+func (o *Outside) ask(ctx context.Context, d Dependency) string {
+	if why := invalidURL(d.url); why != "" {
+		return why
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
 	if err != nil {
-		return "the URL is not valid"
+		return notURL
 	}
 	request.Header.Set("User-Agent", "plimsoll-hub")
 	answer, err := o.Client.Do(request)

@@ -3,13 +3,19 @@ package depend
 import (
 	"crypto/x509"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -130,4 +136,67 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 	if got := allowed.outside().ask(t.Context(), OnEndpoint(within.URL)); got != "" {
 		t.Errorf("redirect within the host: %q", got)
 	}
+}
+
+// callsOf is an index whose calls of endpoints are counted, and one run of a key.
+func callsOf(asked *atomic.Int32) (*Index, *Needs) {
+	outside := &Outside{Client: &http.Client{Transport: counting{asked}}}
+	ds := NewIndex(&members.Instances{}, outside, slog.New(slog.DiscardHandler))
+	return ds, NewNeeds(ds.NewFlow("a", configMapKind.GroupKind(), func(types.NamespacedName) {}), inDefault("one"))
+}
+
+// counting answers every request.
+type counting struct{ asked *atomic.Int32 }
+
+func (c counting) RoundTrip(*http.Request) (*http.Response, error) {
+	c.asked.Add(1)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+func TestAnEndpointOnWhichNothingDependsAnyMoreIsNotCalledWhenItsTurnComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		ds, n := callsOf(&asked)
+		take := func() {
+			for range callsAtOnce {
+				ds.calls <- struct{}{}
+			}
+		}
+		give := func() {
+			for range callsAtOnce {
+				<-ds.calls
+			}
+			synctest.Wait()
+		}
+		take()
+		if u := n.Require(t.Context(), []Dependency{OnEndpoint("https://example.com/")}); u == nil || !strings.Contains(u.String(), "not answered yet") {
+			t.Errorf("%v, want that it has not answered", u)
+		}
+		n.flow.Forget(n.key)
+		give()
+		if asked.Load() > 0 || ds.Size() > 0 {
+			t.Errorf("asked %d times, and %d things are kept", asked.Load(), ds.Size())
+		}
+		take()
+		n.Require(t.Context(), []Dependency{OnEndpoint("https://example.com/")})
+		give()
+		if u := n.Require(t.Context(), []Dependency{OnEndpoint("https://example.com/")}); u != nil || asked.Load() != 1 {
+			t.Errorf("asked %d times for one that waits: %v", asked.Load(), u)
+		}
+	})
+}
+
+func TestAnEndpointWhoseURLIsNotValidTakesNoPlaceOfACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		ds, n := callsOf(&asked)
+		for url, want := range map[string]string{"http://example.com/": "must begin with https://", "https:///x": "not valid"} {
+			if u := n.Require(t.Context(), []Dependency{OnEndpoint(url)}); u == nil || !strings.Contains(u.String(), want) {
+				t.Errorf("%s: %v, want %q", url, u, want)
+			}
+		}
+		if ds.Size() > 0 {
+			t.Errorf("%d things are kept of it", ds.Size())
+		}
+	})
 }

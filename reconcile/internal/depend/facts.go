@@ -98,7 +98,7 @@ func (f *facts) whyCondition(d Dependency) string {
 func (d Dependency) invalid() string {
 	switch {
 	case d.external():
-		return ""
+		return invalidURL(d.url)
 	case d.name.Name == "":
 		return "the dependency names no object"
 	case d.gvk.Kind == "" || d.gvk.Version == "":

@@ -54,7 +54,7 @@ func TestTheReasonNamesWhatIsMissing(t *testing.T) {
 		OnSecret(types.NamespacedName{Namespace: "default"}):                              "the dependency names no object",
 		OnCondition(schema.GroupVersionKind{}, inDefault("x"), "Ready", "True"):           "the dependency names no kind and version",
 		OnCondition(deploymentKind, inDefault("x"), "", "True"):                           "the dependency names no condition",
-		OnEndpoint("https://user:" + canary + "@example.com/path?token=" + canary):        "",
+		OnEndpoint("https://user:" + canary + "@example.com/path?token=" + canary):        "the URL must not hold a user or password",
 		OnSecret(types.NamespacedName{Name: "no-namespace-is-the-object's"}).of("a", "b"): "",
 	} {
 		if got := d.invalid(); got != want || strings.Contains(d.String(), canary) {
