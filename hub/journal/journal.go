@@ -45,11 +45,14 @@ type Event struct {
 	User string
 }
 
-// Limits bound a journal. Zero values: one day, 2,000 events of a member, 20,000 in all. At most a quarter of either are requeues:
-// where there are more, the oldest of whoever asked for the most of them goes, and nothing else.
+// Limits bound a journal. Zero values: one day, 2,000 events and 2 MiB of texts of a member, 20,000 events and 16 MiB in all. The
+// oldest event of the namespace with the most goes first; events in no namespace go by their types. At most a quarter of the events
+// are requeues: where there are more, the oldest of whoever asked for the most of them goes, and nothing else.
 type Limits struct {
 	Keep           time.Duration
 	OfMember, Most int
+	// BytesOfMember and Bytes bound the texts of events, whose lengths others decide.
+	BytesOfMember, Bytes int
 }
 
 // Journal keeps events. Safe for concurrent use.
@@ -60,8 +63,8 @@ type Journal struct {
 
 	mu       sync.Mutex
 	last     uint64
-	total    int
-	members  map[string][]Event // the oldest first
+	total    size
+	members  map[string]*memberEvents // only those that have some
 	orders   orders
 	versions map[string]uint64
 }
@@ -71,19 +74,23 @@ func New(limits Limits) *Journal {
 	if limits.Keep <= 0 {
 		limits.Keep = 24 * time.Hour
 	}
-	if limits.OfMember <= 0 {
-		limits.OfMember = 2000
-	}
-	if limits.Most <= 0 {
-		limits.Most = 20_000
-	}
+	orDefault(&limits.OfMember, 2000)
+	orDefault(&limits.Most, 20_000)
+	orDefault(&limits.BytesOfMember, 2<<20)
+	orDefault(&limits.Bytes, 16<<20)
 	return &Journal{
 		limits: limits, epoch: fmt.Sprintf("%012x", time.Now().UnixMicro()),
-		members: map[string][]Event{}, orders: orders{}, versions: map[string]uint64{},
+		members: map[string]*memberEvents{}, orders: orders{}, versions: map[string]uint64{},
 	}
 }
 
-// Add takes in an event. What is too much or too old is forgotten.
+func orDefault(limit *int, value int) {
+	if *limit <= 0 {
+		*limit = value
+	}
+}
+
+// Add takes in an event. What is too much or too old is forgotten; that can be the event itself, where its texts alone are too much.
 func (j *Journal) Add(e Event) {
 	now := time.Now()
 	if e.At.IsZero() {
@@ -93,61 +100,49 @@ func (j *Journal) Add(e Event) {
 	defer j.mu.Unlock()
 	j.last++
 	e.ID = fmt.Sprintf("%s-%010x", j.epoch, j.last)
-	j.members[e.Member] = append(j.members[e.Member], e)
-	j.total++
-	j.orders.note(&e, 1)
+	m := j.members[e.Member]
+	if m == nil {
+		m = &memberEvents{groups: map[group]size{}}
+		j.members[e.Member] = m
+	}
+	m.events = append(m.events, e)
+	j.count(m, &e, 1)
 	j.versions[e.Member]++
 	j.expire(e.Member, now)
 	if e.Type == Requeue {
 		j.boundOrders(e.Member)
 	}
-	if len(j.members[e.Member]) > j.limits.OfMember {
-		j.dropOldest(e.Member)
-	}
-	if j.total > j.limits.Most {
-		j.dropOldest(j.largest())
-	}
+	j.bound(e.Member)
+}
+
+// count counts an event of a member in, or out. The lock is held.
+func (j *Journal) count(m *memberEvents, e *Event, n int) {
+	j.total.add(e, n)
+	m.count(e, n)
+	j.orders.note(e, n)
 }
 
 // expire drops the first events of a member that are too old. Their times are not in order: what a replica finds when it starts
 // may have begun days ago. The lock is held.
 func (j *Journal) expire(member string, now time.Time) {
-	events := j.members[member]
-	n := slices.IndexFunc(events, func(e Event) bool { return now.Sub(e.At) <= j.limits.Keep })
+	m := j.members[member]
+	if m == nil {
+		return
+	}
+	n := slices.IndexFunc(m.events, func(e Event) bool { return now.Sub(e.At) <= j.limits.Keep })
 	if n < 0 {
-		n = len(events)
+		n = len(m.events)
 	}
 	if n == 0 {
 		return
 	}
-	j.total -= n
-	for i := range events[:n] {
-		j.orders.note(&events[i], -1)
+	for i := range m.events[:n] {
+		j.count(m, &m.events[i], -1)
 	}
 	j.versions[member]++
-	if j.members[member] = slices.Clone(events[n:]); len(events) == n {
+	if m.events = slices.Clone(m.events[n:]); len(m.events) == 0 {
 		delete(j.members, member)
 	}
-}
-
-func (j *Journal) dropOldest(member string) {
-	events := j.members[member]
-	j.orders.note(&events[0], -1)
-	events[0] = Event{} // its texts can be collected before the array is
-	j.members[member] = events[1:]
-	j.versions[member]++
-	j.total--
-}
-
-// largest is the member with the most events, of several the first by name.
-func (j *Journal) largest() (member string) {
-	most := -1
-	for name, events := range j.members {
-		if len(events) > most || len(events) == most && name < member {
-			member, most = name, len(events)
-		}
-	}
-	return member
 }
 
 // List returns events of a member behind an ID, in the order in which they came in: at most limit, and whether there are more. An
@@ -156,7 +151,10 @@ func (j *Journal) List(member, namespace, behind string, limit int) (found []Eve
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.expire(member, time.Now())
-	events := j.members[member]
+	var events []Event
+	if m := j.members[member]; m != nil {
+		events = m.events
+	}
 	from := sort.Search(len(events), func(i int) bool { return strings.Compare(events[i].ID, behind) > 0 })
 	for _, e := range events[from:] {
 		if namespace != "" && e.Namespace != namespace {

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -175,10 +177,90 @@ func TestTheRequeuesOfOneUserPushOutNothingElse(t *testing.T) {
 	if own == 0 || own > 10 {
 		t.Errorf("%d orders are left of the one who orders a lot in one member, want at most 10", own)
 	}
-	if total, _, _ := j.orders.all(); total > 25 || j.total != total+12 {
+	if total, _, _ := j.orders.all(); total > 25 || j.total.events != total+12 {
 		t.Errorf("%d orders and %d events in all", total, j.total)
 	}
 	if last := events[len(events)-1]; last.Name != "prod999" {
 		t.Errorf("the last order is not there: %v", last)
+	}
+}
+
+// held is how many bytes of texts the events of members have.
+func held(j *Journal, members ...string) (bytes int) {
+	for _, member := range members {
+		events, _ := j.List(member, "", "", math.MaxInt)
+		for i := range events {
+			var s size
+			s.add(&events[i], 1)
+			bytes += s.bytes
+		}
+	}
+	return bytes
+}
+
+// Who writes pods decides how long the text of their shape is.
+func TestLongTextsOfOneMemberPushOutNothingElse(t *testing.T) {
+	j := New(Limits{})
+	j.Add(Event{Member: "quiet", Type: Move, Namespace: "shop", Name: "quiet"})
+	j.Add(Event{Member: "loud", Type: Move, Namespace: "shop", Name: "moved"})
+	j.Add(Event{Member: "loud", Type: ClusterState, Name: "ready"})
+	long := strings.Repeat("a", 60<<10)
+	for i := range 2000 {
+		j.Add(Event{Member: "loud", Type: InsufficientCapacityBegan, Reason: long, Name: fmt.Sprint(i)})
+		j.Add(Event{Member: "loud", Type: Move, Namespace: "greedy", Message: long, Name: fmt.Sprint(i)})
+	}
+	if n := held(j, "loud"); n > 2<<20 || n < 1<<20 {
+		t.Errorf("%d bytes are held of a member, want almost 2 MiB", n)
+	}
+	members := []string{"loud", "quiet"}
+	for i := range 2000 {
+		member := fmt.Sprint("m", i%50)
+		j.Add(Event{Member: member, Type: Interruption, Message: long})
+		if i < 50 {
+			members = append(members, member)
+		}
+	}
+	if n := held(j, members...); n > 16<<20 || n != j.total.bytes {
+		t.Errorf("%d bytes are held in all, and %d are counted", n, j.total.bytes)
+	}
+	if quiet, _ := j.List("quiet", "", "", 10); names(quiet) != "quiet " {
+		t.Errorf("of another member: %v", names(quiet))
+	}
+	all, _ := j.List("loud", "", "", 1000)
+	if !strings.HasPrefix(names(all), "moved ready ") || !strings.HasSuffix(names(all), " 1999 ") {
+		t.Errorf("of another namespace, and of another type: %v", names(all))
+	}
+}
+
+func TestManyEventsOfOneNamespacePushOutNoneOfOthers(t *testing.T) {
+	j := New(Limits{OfMember: 20, Most: 30})
+	for i := range 3 {
+		j.Add(Event{Member: "a", Type: Move, Namespace: "shop", Name: fmt.Sprint("shop", i)})
+	}
+	for i := range 200 {
+		j.Add(Event{Member: "a", Type: Move, Namespace: "greedy", Name: fmt.Sprint(i)})
+		j.Add(Event{Member: "b", Type: Move, Namespace: "greedy", Name: fmt.Sprint(i)})
+	}
+	for _, member := range []string{"a", "b"} {
+		events, _ := j.List(member, "greedy", "", 1000)
+		if len(events) == 0 || events[len(events)-1].Name != "199" {
+			t.Errorf("the newest of %s is not there: %v", member, names(events))
+		}
+	}
+	if shop, _ := j.List("a", "shop", "", 10); names(shop) != "shop0 shop1 shop2 " {
+		t.Errorf("%v", names(shop))
+	}
+	if j.total.events != 30 {
+		t.Errorf("%d events in all", j.total.events)
+	}
+}
+
+// An event that is too long by itself does not stay, and counts no more.
+func TestAnEventThatIsLongerThanTheJournalIsForgotten(t *testing.T) {
+	j := New(Limits{BytesOfMember: 1000, Bytes: 1000})
+	j.Add(Event{Member: "a", Message: strings.Repeat("a", 1001)})
+	j.Add(Event{Member: "a", Name: "short"})
+	if all, _ := j.List("a", "", "", 10); names(all) != "short " || j.total.events != 1 {
+		t.Errorf("%v, %d events in all", names(all), j.total.events)
 	}
 }

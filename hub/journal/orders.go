@@ -72,15 +72,13 @@ func (j *Journal) boundOrders(member string) {
 	}
 }
 
-// dropOrder forgets the oldest requeue of a user in a member.
+// dropOrder forgets the oldest requeue of a user in a member. The lock is held.
 func (j *Journal) dropOrder(member, user string) {
-	events := j.members[member]
-	i := slices.IndexFunc(events, func(e Event) bool { return e.Type == Requeue && e.User == user })
-	if i < 0 {
+	m := j.members[member]
+	if m == nil {
 		return
 	}
-	j.orders.note(&events[i], -1)
-	j.members[member] = slices.Delete(events, i, i+1)
-	j.versions[member]++
-	j.total--
+	if i := slices.IndexFunc(m.events, func(e Event) bool { return e.Type == Requeue && e.User == user }); i >= 0 {
+		j.drop(member, i)
+	}
 }

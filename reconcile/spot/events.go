@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -93,6 +94,14 @@ func inOrder(droughts map[dryShape]time.Time) []dryShape {
 	})
 }
 
+// event says what happened to a drought. The shape's text, which whoever creates pods writes, is clipped.
+func (d dryShape) event(what EventType, member, happened string, at time.Time) Event {
+	return Event{
+		At: at, Type: what, Member: member, Subject: string(d.capacity), Reason: object.Clip(d.shape),
+		Message: object.Clip(fmt.Sprintf("%s %s %s", d.capacity, happened, d.shape)),
+	}
+}
+
 // reportDroughts reports which droughts have begun and ended since known, and returns those that stand now.
 func (e *Engine) reportDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
 	if len(known) == 0 && !d.AnyDry.Load() {
@@ -101,18 +110,12 @@ func (e *Engine) reportDroughts(member string, known map[dryShape]time.Time, d *
 	stand := dryShapes(d)
 	for _, dry := range inOrder(stand) {
 		if _, is := known[dry]; !is {
-			e.handOn(Event{
-				At: stand[dry], Type: EventInsufficientCapacityBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
-				Message: fmt.Sprintf("%s has no room for pods like %s", dry.capacity, dry.shape),
-			})
+			e.handOn(dry.event(EventInsufficientCapacityBegan, member, "has no room for pods like", stand[dry]))
 		}
 	}
 	for _, dry := range inOrder(known) {
 		if _, is := stand[dry]; !is {
-			e.handOn(Event{
-				At: now, Type: EventInsufficientCapacityEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
-				Message: fmt.Sprintf("%s no longer counts as full for pods like %s", dry.capacity, dry.shape),
-			})
+			e.handOn(dry.event(EventInsufficientCapacityEnded, member, "no longer counts as full for pods like", now))
 		}
 	}
 	return stand
