@@ -40,9 +40,12 @@ const (
 	// ceilingRetry is when a workload that was refused asks again; one that does not ask for ceilingPatience wants no more.
 	ceilingRetry    = time.Second
 	ceilingPatience = 5 * time.Second
-	// moverPatience is how long the moves of a workload count that does not ask any more. It is longer than a move takes, and
-	// than it takes to look at a workload again: who is silent for so long cannot be reached, or is gone.
+	// moverPatience is how long moves count that were granted, and how long a workload does that does not ask any more. It is longer
+	// than a move takes, and than it takes to look at a workload again: who is silent for so long cannot be reached, or is gone.
 	moverPatience = 15 * time.Minute
+	// takeOverTime is how long all that is on the move in a member counts, whoever granted it, after its first workload has asked:
+	// another process may have. What does not come up for so long is stuck.
+	takeOverTime = StuckAfter
 )
 
 // MoveBudget says how many moves may start now. Safe for concurrent use; it answers from memory.
@@ -62,24 +65,37 @@ var _ MoveBudget = (*Ceiling)(nil)
 // Ceiling shares a bounded number of moves among the workloads that want to make some. Each has its fair share of what the
 // limit allows, at least one; those that had to wait come first, in the order in which they came. It is safe for concurrent
 // use.
+//
+// How many replicas of a workload are on the move is read off its pods, which a tenant writes. So it counts in full against the
+// workload itself. Against others count at most the moves that it was granted, for 15 minutes each and, for 5 minutes after a
+// member's first workload has asked, those that another process may have granted.
 type Ceiling struct {
 	limits CeilingLimits
 
 	mu      sync.Mutex
 	movers  map[MoveKey]*mover // that move or wait
+	members map[string]*movesOfMember
 	arrival uint64
 }
 
 // mover is one workload that moves replicas or waits to.
 type mover struct {
-	moving  int    // replicas on the move
+	member  *movesOfMember
+	moving  int // replicas on the move, as its pods show them
+	granted grants
 	arrival uint64 // its place among those that wait; 0: it does not
 	asked   time.Time
 }
 
+// movesOfMember are the moves of one member.
+type movesOfMember struct {
+	takenOver time.Time // when its first workload asked
+	taken     int       // a sum, while a share is calculated
+}
+
 // NewCeiling returns a ceiling under which nothing moves yet.
 func NewCeiling(limits CeilingLimits) *Ceiling {
-	return &Ceiling{limits: limits, movers: map[MoveKey]*mover{}}
+	return &Ceiling{limits: limits, movers: map[MoveKey]*mover{}, members: map[string]*movesOfMember{}}
 }
 
 // Grant takes in how many replicas of a workload are on the move, as its last plan says, and returns how many of those that it
@@ -87,11 +103,7 @@ func NewCeiling(limits CeilingLimits) *Ceiling {
 func (c *Ceiling) Grant(key MoveKey, moving, want int, now time.Time) Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.movers[key]
-	if m == nil {
-		m = &mover{}
-		c.movers[key] = m
-	}
+	m := c.mover(key, now)
 	m.moving, m.asked = moving, now
 	if want == 0 {
 		m.arrival = 0
@@ -106,12 +118,12 @@ func (c *Ceiling) Grant(key MoveKey, moving, want int, now time.Time) Grant {
 	}
 	grant := Grant{Moves: want}
 	if c.limits.Member > 0 {
-		grant.lower(c.share(c.limits.Member, key, m, func(other MoveKey) bool { return other.Member == key.Member }, now), scopeMember)
+		grant.lower(c.share(c.limits.Member, m, m.member, now), scopeMember)
 	}
 	if c.limits.Hub > 0 {
-		grant.lower(c.share(c.limits.Hub, key, m, func(MoveKey) bool { return true }, now), scopeHub)
+		grant.lower(c.share(c.limits.Hub, m, nil, now), scopeHub)
 	}
-	m.moving += grant.Moves
+	m.start(grant.Moves, now)
 	if grant.Moves == want {
 		m.arrival = 0
 		return grant
@@ -122,6 +134,22 @@ func (c *Ceiling) Grant(key MoveKey, moving, want int, now time.Time) Grant {
 	}
 	grant.Retry = now.Add(ceilingRetry)
 	return grant
+}
+
+// mover returns what is known of a workload. The lock is held.
+func (c *Ceiling) mover(key MoveKey, now time.Time) *mover {
+	m := c.movers[key]
+	if m != nil {
+		return m
+	}
+	of := c.members[key.Member]
+	if of == nil {
+		of = &movesOfMember{takenOver: now}
+		c.members[key.Member] = of
+	}
+	m = &mover{member: of}
+	c.movers[key] = m
+	return m
 }
 
 func (g *Grant) lower(limit int, scope string) {
@@ -149,28 +177,38 @@ func (c *Ceiling) ForgetMember(member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.movers, func(key MoveKey, _ *mover) bool { return key.Member == member })
+	delete(c.members, member)
 }
 
-// share returns how many moves one workload may start under a limit for those of a scope.
-func (c *Ceiling) share(limit int, key MoveKey, m *mover, within func(MoveKey) bool, now time.Time) int {
-	free, movers, before := limit, 0, 0
-	for other, o := range c.movers {
+// share returns how many moves one workload may start under a limit for those of a member, or of the hub where it is nil. Of the
+// hub's moves no member takes more than its own limit allows.
+func (c *Ceiling) share(limit int, m *mover, of *movesOfMember, now time.Time) int {
+	movers := 0
+	for key, o := range c.movers {
 		switch {
-		case !within(other):
+		case of != nil && o.member != of:
 			continue
 		case now.Sub(o.asked) > moverPatience:
-			delete(c.movers, other)
+			delete(c.movers, key)
 			continue
 		}
-		free -= o.moving
+		counts := o.counts(now)
 		waits := o.arrival > 0 && now.Sub(o.asked) <= ceilingPatience
-		if o.moving > 0 || waits {
+		if counts > 0 || waits {
 			movers++
 		}
-		if other != key && waits && o.arrival < m.arrival && o.moving == 0 {
-			before++
+		if o != m && waits && o.arrival < m.arrival && o.moving == 0 {
+			counts++ // its turn comes first
 		}
+		o.member.taken += counts
 	}
-	fair := max(limit/max(movers, 1), 1) - m.moving
-	return max(min(free-before, fair), 0)
+	free := limit
+	for _, member := range c.members {
+		if c.limits.Member > 0 {
+			member.taken = min(member.taken, c.limits.Member)
+		}
+		free -= member.taken
+		member.taken = 0
+	}
+	return max(min(free, max(limit/max(movers, 1), 1)-m.moving), 0)
 }

@@ -14,7 +14,7 @@
 //   - assign.go: which pods get another slot or deletion cost;
 //   - search.go: when pods without a slot are searched for ([Search]);
 //   - spread.go, spread_count.go, spread_order.go, spread_report.go: topology spread over both capacity types ([Spread]);
-//   - ceiling.go: how many of the planned moves may start, over many workloads ([Ceiling]);
+//   - ceiling.go, granted.go: how many of the planned moves may start, over many workloads ([Ceiling]);
 //   - explain.go: a plan in plain sentences ([Explain]).
 //
 // It imports capacity and policy; package slots builds on it.

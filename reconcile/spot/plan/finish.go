@@ -89,10 +89,10 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	case pl.overdue(pod):
 		pl.evict(pod, PurposeFinish, "it was released at "+pod.Released.At.UTC().Format(time.RFC3339)+", and is evicted at "+pod.Released.Until.UTC().Format(time.RFC3339))
 	case standsIn:
-		if until := pod.Released.At.Add(StuckAfter + time.Second); pl.now.Before(until) {
-			pl.recheck(until)
-		} else {
+		if until, ended := pl.standsInUntil(pod); ended {
 			o.stuck++
+		} else {
+			pl.recheck(until)
 		}
 	case superseded:
 		pl.evict(pod, PurposeFinish, "it was released, and its ReplicaSet is scaled to zero")
@@ -103,6 +103,14 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	default:
 		pl.evict(pod, PurposeFinish, "its replacement is ready")
 	}
+}
+
+// standsInUntil returns until when a released pod that stands in for a replica is on the move, and whether that is over: then its
+// replacement is stuck. A time far in the future was written by no hub, and says nothing.
+func (pl *planner) standsInUntil(pod *Pod) (until time.Time, ended bool) {
+	at := pod.Released.At
+	until = at.Add(StuckAfter + time.Second)
+	return until, !pl.now.Before(until) || at.After(pl.now.Add(StuckAfter))
 }
 
 // overdue reports whether a released pod has stood in for almost as long as it may; else it asks for another plan when it has.

@@ -210,3 +210,24 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 		}
 	}
 }
+
+// Whoever writes pods may write that they were released in the year 3000.
+func TestAReleaseInTheFutureIsStuck(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     time.Time
+		moving int
+	}{
+		"another hub's clock is a little ahead": {spottest.Epoch.Add(time.Minute), 3},
+		"the year 3000":                         {time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), 0},
+	} {
+		o := releasing(3, 0, 0)
+		for i := range o.Pods {
+			if o.Pods[i].Released != nil {
+				o.Pods[i].Released.At = c.at
+			}
+		}
+		if r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, spottest.Epoch); r.Moving != c.moving || r.Released != 3 {
+			t.Errorf("%s: %d of %d released pods are on the move, want %d", name, r.Moving, r.Released, c.moving)
+		}
+	}
+}

@@ -158,8 +158,8 @@ type Result struct {
 	// Skew says which topology spread constraint the replicas, which all run, do not keep over both capacity types, in which domains,
 	// and why; empty: they keep all.
 	Skew string
-	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
-	// a [Ceiling]. Released pods that only wait for a disruption window, and what is stuck, are not on the move.
+	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what a [Ceiling] is told.
+	// Released pods that only wait for a disruption window, and what is stuck, are not on the move.
 	Moving int
 	// Assignments give pods their slots. They come before moves for the mix.
 	Assignments []Assignment
