@@ -41,6 +41,7 @@ type member struct {
 	mu            sync.Mutex
 	published     chan struct{} // closed while a directory is published
 	orphanProblem string        // why orphans could not be taken away last; empty: they could
+	orphanTurns   orphanTurns
 }
 
 // needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.

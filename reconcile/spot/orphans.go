@@ -1,8 +1,11 @@
 package spot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +22,10 @@ import (
 // orphanPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
 const orphanPatience = 30 * time.Second
 
+// orphanGroups is how many groups of orphans are looked after in one round: each costs up to two reads of the API server, and the
+// member's probes wait meanwhile.
+const orphanGroups = 32
+
 // orphans are pods that were released from one ReplicaSet and are in no workload's care: the ReplicaSet is gone, or its workload
 // is, or the workload has lost its label and with it its place in the cache.
 type orphans struct {
@@ -27,15 +34,62 @@ type orphans struct {
 	pods      []plan.Pod
 }
 
+// orphanTurns says whose orphans were looked after last: of which namespace, and of which ReplicaSet in each.
+type orphanTurns struct {
+	namespace string
+	owners    map[string]types.UID
+}
+
+// next returns those whose turn it is, at most so many: one of each namespace, then another one of each, and so on.
+func (t *orphanTurns) next(all map[ownerKey]*orphans, most int) []*orphans {
+	owners := map[string][]types.UID{}
+	for key := range all {
+		owners[key.namespace] = append(owners[key.namespace], key.uid)
+	}
+	last := make(map[string]types.UID, len(owners))
+	for namespace, of := range owners {
+		slices.Sort(of)
+		last[namespace] = t.owners[namespace]
+		owners[namespace] = behind(of, t.owners[namespace])
+	}
+	t.owners = last
+	namespaces := behind(slices.Sorted(maps.Keys(owners)), t.namespace)
+	most = min(most, len(all))
+	next := make([]*orphans, 0, most)
+	for turn := 0; len(next) < most; turn++ {
+		for _, namespace := range namespaces {
+			if turn < len(owners[namespace]) && len(next) < most {
+				owner := owners[namespace][turn]
+				next = append(next, all[ownerKey{namespace, owner}])
+				t.namespace, t.owners[namespace] = namespace, owner
+			}
+		}
+	}
+	return next
+}
+
+// behind returns what is in order as a round that begins behind an item.
+func behind[T cmp.Ordered](sorted []T, last T) []T {
+	i, found := slices.BinarySearch(sorted, last)
+	if found {
+		i++
+	}
+	return slices.Concat(sorted[i:], sorted[:i])
+}
+
 // finishOrphans takes pods away that were released and are in no workload's care, as far as modes and disruption budgets allow it
-// and once their replacements are ready, if there is anybody to make some.
+// and once their replacements are ready, if there is anybody to make some. Where there are many, it goes on with the others in the
+// next round.
 func (m *member) finishOrphans(ctx context.Context, dir *directory, now time.Time) error {
 	all, err := m.findOrphans(ctx, dir, now)
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
+	turn := m.orphanTurns.next(all, orphanGroups)
+	m.mu.Unlock()
 	var problems errorList
-	for _, group := range all {
+	for _, group := range turn {
 		problems.add(m.finishGroup(ctx, dir, group, now))
 	}
 	return problems.join()
@@ -55,7 +109,8 @@ func (m *member) noteOrphans(ctx context.Context, err error) {
 	m.orphanProblem = problem
 }
 
-// findOrphans returns the orphans by the ReplicaSet that they come from.
+// findOrphans returns the orphans by the ReplicaSet that they come from. Those that are going need nothing more, however long a
+// finalizer holds them.
 func (m *member) findOrphans(ctx context.Context, dir *directory, now time.Time) (map[ownerKey]*orphans, error) {
 	var list corev1.PodList
 	if err := m.cluster.GetClient().List(ctx, &list, client.MatchingFields{releasedIndex: "true"}, readOnlyList); err != nil {
@@ -64,6 +119,9 @@ func (m *member) findOrphans(ctx context.Context, dir *directory, now time.Time)
 	found := map[ownerKey]*orphans{}
 	for i := range list.Items {
 		pod := &list.Items[i]
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
 		r := releasedOf(m.engine.options.Keys, pod)
 		if r == nil || now.Sub(r.At) < orphanPatience {
 			continue

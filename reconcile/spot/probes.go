@@ -110,7 +110,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tendOnce does what has to be done about the probes now, and returns when to look again.
+// tendOnce does what has to be done about the probes now, and returns when to look again. Orphans come after them: tenants decide how
+// many there are.
 func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (recheck time.Time, err error) {
 	if m.directory.Load() != dir {
 		return now.Add(tendRetry), nil // not complete yet
@@ -123,11 +124,12 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.Step(now)
 	dir.dry = m.engine.reportDroughts(m.name, dir.dry, dir.droughts, now)
-	m.noteOrphans(ctx, m.finishOrphans(ctx, dir, now))
-	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
-		return plan.Recheck, nil
+	recheck = plan.Recheck
+	if len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
+		recheck, err = when.Earlier(recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.Census.Steering(), plan, now)
 	}
-	return when.Earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.Census.Steering(), plan, now)
+	m.noteOrphans(ctx, m.finishOrphans(ctx, dir, now))
+	return recheck, err
 }
 
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.

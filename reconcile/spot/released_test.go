@@ -53,6 +53,8 @@ type releases struct {
 	member  *member
 	client  client.WithWatch
 	evicted []string
+	// evictedFrom are the same with their namespaces.
+	evictedFrom []string
 }
 
 func newReleases(t *testing.T, change func(*Options), objects ...client.Object) *releases {
@@ -61,6 +63,7 @@ func newReleases(t *testing.T, change func(*Options), objects ...client.Object) 
 	r.client = indexed(interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, pod client.Object, _ client.Object, _ ...client.SubResourceCreateOption) error {
 			r.evicted = append(r.evicted, pod.GetName())
+			r.evictedFrom = append(r.evictedFrom, pod.GetNamespace()+"/"+pod.GetName())
 			return nil
 		},
 	}, objects...)
