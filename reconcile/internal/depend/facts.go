@@ -129,12 +129,12 @@ func observe(ctx context.Context, r client.Reader, d Dependency) facts {
 	case d.gvk == secretKind:
 		var obj corev1.Secret
 		if err = r.Get(ctx, d.name, &obj); err == nil {
-			f = facts{version: obj.ResourceVersion, keysKnown: true, keys: keysOf(obj.Data)}
+			f = facts{version: versionOf(&obj), keysKnown: true, keys: keysOf(obj.Data)}
 		}
 	default:
 		var obj corev1.ConfigMap
 		if err = r.Get(ctx, d.name, &obj); err == nil {
-			f = facts{version: obj.ResourceVersion, keysKnown: true, keys: append(keysOf(obj.Data), keysOf(obj.BinaryData)...)}
+			f = facts{version: versionOf(&obj), keysKnown: true, keys: append(keysOf(obj.Data), keysOf(obj.BinaryData)...)}
 			slices.Sort(f.keys)
 		}
 	}
@@ -158,10 +158,22 @@ func problemOf(err error, gvk schema.GroupVersionKind) string {
 	return "the member does not say whether it is there"
 }
 
+// versionOf is the resourceVersion of an object. That of a hostile API server may be of any length.
+func versionOf(obj client.Object) string {
+	return strings.Clone(object.Clip(obj.GetResourceVersion()))
+}
+
+// maxKeys is how many keys of a Secret or ConfigMap are kept, more than fit into one of Kubernetes' 1 MiB with values, and maxKey how many
+// bytes each may have, as in Kubernetes. A hostile API server sends others.
+const maxKeys, maxKey = 1 << 15, 253
+
+// keysOf returns the keys of a Secret or ConfigMap in order.
 func keysOf[V any](data map[string]V) []string {
-	keys := make([]string, 0, len(data))
+	keys := make([]string, 0, min(len(data), maxKeys))
 	for key := range data {
-		keys = append(keys, key)
+		if len(key) <= maxKey && len(keys) < maxKeys {
+			keys = append(keys, strings.Clone(key))
+		}
 	}
 	slices.Sort(keys)
 	return keys
@@ -169,7 +181,7 @@ func keysOf[V any](data map[string]V) []string {
 
 // factsOf are the facts of an object as it was watched or read.
 func factsOf(obj client.Object) facts {
-	f := facts{version: obj.GetResourceVersion()}
+	f := facts{version: versionOf(obj)}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return f

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 func TestOfASecretItsKeysAreKnownAndNoValues(t *testing.T) {
@@ -24,6 +26,17 @@ func TestOfASecretItsKeysAreKnownAndNoValues(t *testing.T) {
 		if fmt.Sprint(kept.keys) != keys || strings.Contains(fmt.Sprintf("%+v", kept), canary) {
 			t.Errorf("of %s is kept %+v", d, kept)
 		}
+	}
+}
+
+// A live answer of a hostile API server has up to 8 MiB, and what depends on it is kept for each object.
+func TestOfALargeAnswerLittleIsKept(t *testing.T) {
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", ResourceVersion: strings.Repeat("9", 1<<20)}, Data: map[string]string{strings.Repeat("a", 1<<20): ""}}
+	for n := range 2 * maxKeys {
+		settings.Data[fmt.Sprint(n)] = ""
+	}
+	if version, keys := versionOf(settings), keysOf(settings.Data); len(version) > object.MaxText || len(keys) != maxKeys || len(keys[len(keys)-1]) > maxKey {
+		t.Errorf("a version of %d bytes and %d keys are kept", len(version), len(keys))
 	}
 }
 
