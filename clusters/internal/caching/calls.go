@@ -3,6 +3,7 @@ package caching
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,18 +17,33 @@ func inCall(ctx context.Context, call func(context.Context) error) error {
 	return call(ctx)
 }
 
-// liveReader reads from a member's API server.
+// liveReader reads from a member's API server, and refuses what none would have sent, as caches do.
 type liveReader struct{ client.Reader }
 
-// NewLiveReader has large answers that inner reads be decoded one at a time, together with those of a [NewClient].
+// NewLiveReader has large answers that inner reads be decoded one at a time, together with those of a [NewClient]. An answer with a name
+// or a resource version that no API server would have sent is an error.
 func NewLiveReader(inner client.Reader) client.Reader { return liveReader{inner} }
 
 func (r liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return inCall(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, obj, opts...) })
+	if err := inCall(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, obj, opts...) }); err != nil {
+		return err
+	}
+	return intake.CheckObject(obj)
 }
 
 func (r liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return inCall(ctx, func(ctx context.Context) error { return r.Reader.List(ctx, list, opts...) })
+	if err := inCall(ctx, func(ctx context.Context) error { return r.Reader.List(ctx, list, opts...) }); err != nil {
+		return err
+	}
+	if err := intake.CheckList(list); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			return intake.CheckObject(obj)
+		}
+		return nil
+	})
 }
 
 // decodingClient does the same for what a client decodes: answers to writes, and reads that are not cached. Deletions have answers that
@@ -72,7 +88,10 @@ func (c decodingClient) SubResource(name string) client.SubResourceClient {
 type decodingSubResource struct{ client.SubResourceClient }
 
 func (s decodingSubResource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
-	return inCall(ctx, func(ctx context.Context) error { return s.SubResourceClient.Get(ctx, obj, sub, opts...) })
+	if err := inCall(ctx, func(ctx context.Context) error { return s.SubResourceClient.Get(ctx, obj, sub, opts...) }); err != nil {
+		return err
+	}
+	return intake.CheckObject(sub)
 }
 
 func (s decodingSubResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -143,4 +144,55 @@ func (m *answering) client(g Gomega) client.Client {
 			return call(ctx)
 		},
 	})
+}
+
+// Caches refuse the same.
+func TestALiveAnswerThatNoAPIServerWouldHaveSentIsRefused(t *testing.T) {
+	long := strings.Repeat("a", 1<<20)
+	for name, test := range map[string]struct {
+		object  metav1.ObjectMeta
+		list    metav1.ListMeta
+		refused bool
+	}{
+		"an honest one":                {object: metav1.ObjectMeta{Namespace: "a", Name: "a", ResourceVersion: "1"}, list: metav1.ListMeta{ResourceVersion: "2"}},
+		"a name":                       {object: metav1.ObjectMeta{Name: long}, refused: true},
+		"a name of two lines":          {object: metav1.ObjectMeta{Name: "a\nb"}, refused: true},
+		"an object's resource version": {object: metav1.ObjectMeta{ResourceVersion: long}, refused: true},
+		"a list's resource version":    {list: metav1.ListMeta{ResourceVersion: long}, refused: true},
+		"a list's token to continue":   {list: metav1.ListMeta{Continue: long}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			answer := func(obj client.Object) error {
+				obj.SetName(test.object.Name)
+				obj.SetResourceVersion(test.object.ResourceVersion)
+				return nil
+			}
+			inner := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+					return answer(obj)
+				},
+				List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+					list.(*corev1.PodList).ListMeta, list.(*corev1.PodList).Items = test.list, []corev1.Pod{{}, {ObjectMeta: test.object}}
+					return nil
+				},
+				SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceGetOption) error {
+					return answer(sub)
+				},
+			})
+			live, ctx := NewLiveReader(inner), t.Context()
+			errs := []error{live.List(ctx, &corev1.PodList{})}
+			if test.list == (metav1.ListMeta{}) || !test.refused {
+				errs = append(errs, live.Get(ctx, client.ObjectKey{Name: "a"}, &corev1.Pod{}),
+					NewClient(inner, "a", nil).SubResource("scale").Get(ctx, &corev1.Pod{}, &corev1.Pod{}))
+			}
+			for _, err := range errs {
+				if test.refused {
+					g.Expect(err).To(MatchError(intake.ErrUnreadable))
+				} else {
+					g.Expect(err).NotTo(HaveOccurred())
+				}
+			}
+		})
+	}
 }

@@ -299,7 +299,7 @@ func (m *Meter) check(object runtime.Object) error {
 	if !ok {
 		return nil
 	}
-	err := checkObject(of)
+	err := CheckObject(of)
 	if err != nil {
 		m.budget.report(err)
 	}

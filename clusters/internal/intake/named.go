@@ -20,9 +20,9 @@ const (
 // each, and keeps the URL of a watch while the watch is open: no budget of a cache counts that.
 const MaxToken = 8 << 10
 
-// checkObject refuses an object whose name, namespace, UID or resource version no API server would have sent: names are shown in logs,
+// CheckObject refuses an object whose name, namespace, UID or resource version no API server would have sent: names are shown in logs,
 // metrics and answers of the API, and are keys of much that the hub remembers.
-func checkObject(object client.Object) error {
+func CheckObject(object client.Object) error {
 	if len(object.GetResourceVersion()) > MaxToken {
 		return fmt.Errorf("an object: %w: its resource version has more than %d bytes", ErrUnreadable, MaxToken)
 	}

@@ -184,9 +184,13 @@ func (c *Controller) learn(ctx context.Context, to Connection, t target) (f fact
 	if err != nil {
 		return fail("read the scale subresource", err)
 	}
-	f.selector, _, _ = unstructured.NestedString(current.Object, "status", "selector")
+	selector, _, _ := unstructured.NestedString(current.Object, "status", "selector")
+	f.selector = shortSelector(selector)
 	return f
 }
+
+// maxScaler is how long names of autoscalers may be in Kubernetes, in bytes. What a member answers may have any length.
+const maxScaler = 253
 
 // scalerOf names the autoscaler that scales a workload; empty: none does.
 func scalerOf(scalers []autoscalingv2.HorizontalPodAutoscaler, t target) string {
@@ -198,7 +202,7 @@ func scalerOf(scalers []autoscalingv2.HorizontalPodAutoscaler, t target) string 
 		}
 		for _, kind := range []schema.GroupVersionKind{t.scaled, t.placed} {
 			if version.Group == kind.Group && ref.Kind == kind.Kind {
-				return "HorizontalPodAutoscaler " + scalers[i].Name
+				return "HorizontalPodAutoscaler " + plain.Text(scalers[i].Name, maxScaler)
 			}
 		}
 	}

@@ -38,11 +38,13 @@ type bench struct {
 	refuses map[string]error // what a member answers to a change of its scale
 	hubDown error            // what the hub cluster answers to a write of a status
 	hubHung bool             // it answers no such write
-	lost    bool             // no member is in reach
-	gate    chan struct{}    // nobody gets to a member before it is closed; nil: there is none
-	acts    bool
-	cluster map[string]Connection
-	log     []string // what was done, in order
+	// refusesStatus is what it answers to a status that it does not take; nil: it takes all.
+	refusesStatus func(p *v1alpha1.FleetPlacement) error
+	lost          bool          // no member is in reach
+	gate          chan struct{} // nobody gets to a member before it is closed; nil: there is none
+	acts          bool
+	cluster       map[string]Connection
+	log           []string // what was done, in order
 
 	revisited []string
 }
@@ -109,6 +111,11 @@ func newBenchOf(t *testing.T, members []Member, objects ...*v1alpha1.FleetPlacem
 			}
 			if down != nil {
 				return down
+			}
+			if b.refusesStatus != nil {
+				if err := b.refusesStatus(obj.(*v1alpha1.FleetPlacement)); err != nil {
+					return err
+				}
 			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
 		},

@@ -8,14 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
-
-// maxMessage is how many bytes of what is missing a condition names; the schema allows 32 KiB.
-const maxMessage = 4096
 
 // conditions sets those of a status, by the rules of kstatus.
 func (it *item) conditions(s *v1alpha1.FleetPlacementStatus, now time.Time) {
@@ -52,7 +48,7 @@ func (it *item) conditions(s *v1alpha1.FleetPlacementStatus, now time.Time) {
 	for i := range problems {
 		texts[i] = problems[i].Message
 	}
-	set(v1alpha1.ConditionFeasible, false, string(problems[0].Type), plain.Text(strings.Join(texts, "; "), maxMessage))
+	set(v1alpha1.ConditionFeasible, false, string(problems[0].Type), strings.Join(texts, "; "))
 }
 
 // readiness says how far the FleetPlacement is. Stalled: nothing moves without a change of what the message names.

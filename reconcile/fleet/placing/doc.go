@@ -9,7 +9,7 @@
 //   - orders.go: what was set for a member of late, which bounds what is believed of it;
 //   - refusal.go: what happens to a member to which writes fail;
 //   - decide.go: all of it together: the plan, and from it what each member is to have;
-//   - status.go, conditions.go: what is said of it.
+//   - status.go, conditions.go: what is said of it; texts.go: in how many bytes.
 //
 // The rest has effects: controller.go makes a round whenever something may have changed, as often as loop.go says, of what follow.go
 // reads in the hub cluster and look.go finds of members; write.go brings decisions to the hub cluster and then to members; agent.go

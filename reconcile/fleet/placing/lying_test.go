@@ -1,13 +1,26 @@
 package placing
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
@@ -290,5 +303,145 @@ func TestAMemberIsBelievedToHaveWhatItWasAdoptedWithUntilItCanBeWritten(t *testi
 	}
 	if got := see(m, four, 4, epoch.Add(orderHolds)); got != 4 {
 		t.Errorf("up to %d are believed later", got)
+	}
+}
+
+// lengthyNames has a member answer with the name of an autoscaler and a selector that no API server would have sent.
+func lengthyNames(b *bench, member string) {
+	long, honest := strings.Repeat("a", 1<<20), b.cluster[member]
+	inner := honest.Client.(client.WithWatch)
+	lies := interceptor.NewClient(inner, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			list.(*autoscalingv2.HorizontalPodAutoscalerList).Items = []autoscalingv2.HorizontalPodAutoscaler{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: long},
+				Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},
+			}}
+			return nil
+		},
+		SubResourceGet: func(ctx context.Context, c client.Client, sub string, obj, into client.Object, o ...client.SubResourceGetOption) error {
+			if err := inner.SubResource(sub).Get(ctx, obj, into, o...); err != nil {
+				return err
+			}
+			return unstructured.SetNestedField(into.(*unstructured.Unstructured).Object, long, "status", "selector")
+		},
+	})
+	b.cluster[member] = Connection{Client: lies, Live: lies}
+}
+
+// size of a status, in bytes.
+func size(t *testing.T, s *v1alpha1.FleetPlacementStatus) int {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(text)
+}
+
+func TestAMemberThatAnswersAtLengthStopsNothingInOthers(t *testing.T) {
+	b := newBench(t, web(9, 3))
+	b.refusesStatus = func(p *v1alpha1.FleetPlacement) error {
+		for _, c := range p.Status.Conditions {
+			if len(c.Message) > 32768 {
+				return apierrors.NewInvalid(schema.GroupKind{Kind: v1alpha1.Kind}, p.Name, nil)
+			}
+		}
+		return nil
+	}
+	lengthyNames(b, "a")
+	p := b.rounds(5)
+	if n := size(t, &p.Status); n >= 32<<10 {
+		t.Errorf("the status has %d bytes", n)
+	}
+	if a := p.Status.Members[0]; a.State != v1alpha1.MemberOut || !strings.Contains(a.Reason, "HorizontalPodAutoscaler aaa") {
+		t.Errorf("%.300q", a.Reason)
+	}
+	if b.ready() != 9 || b.views["a"].Replicas != 0 {
+		t.Errorf("%+v", b.views)
+	}
+	// All members answer at length.
+	for _, member := range []string{"b", "c"} {
+		lengthyNames(b, member)
+	}
+	b.now = b.now.Add(time.Hour)
+	if p = b.rounds(3); size(t, &p.Status) >= 32<<10 || p.Status.Members[2].State != v1alpha1.MemberOut {
+		t.Errorf("%d bytes, and %s", size(t, &p.Status), p.Status.Members[2].State)
+	}
+}
+
+// A selector that is too long is left out, and one of another member stands in for it.
+func TestASelectorIsOneThatAWorkloadCanHave(t *testing.T) {
+	for text, want := range map[string]string{
+		"app=web": "app=web", strings.Repeat("a", maxSelector): strings.Repeat("a", maxSelector), strings.Repeat("a", maxSelector+1): "", "app=\nweb": "", "": "",
+	} {
+		if got := shortSelector(text); got != want {
+			t.Errorf("%.20q: %.20q", text, got)
+		}
+	}
+}
+
+// What the hub cluster refuses to take in full is written with less text: only what is written down is carried out.
+func TestAStatusThatIsRefusedIsWrittenWithLessText(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"by the schema":          apierrors.NewInvalid(schema.GroupKind{Kind: v1alpha1.Kind}, "web", nil),
+		"for the request":        apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+		"for what etcd can take": &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, web(9, 3))
+			b.refusesStatus = func(p *v1alpha1.FleetPlacement) error {
+				for _, m := range p.Status.Members {
+					if len(m.Reason) > lean.reason {
+						return refusal
+					}
+				}
+				return nil
+			}
+			b.refuses["a"] = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New(strings.Repeat("no; ", 1<<10)))
+			p := b.rounds(40)
+			if a := p.Status.Members[0]; b.ready() != 9 || b.views["a"].Replicas != 0 || !strings.HasPrefix(a.Reason, "takes no part: try to write") {
+				t.Errorf("%+v, %+v", a, b.views)
+			}
+			// It is written when it changes, not in every round.
+			version := p.ResourceVersion
+			if p = b.rounds(3); p.ResourceVersion != version {
+				t.Error("a status that is the same was written again")
+			}
+			b.refusesStatus = func(*v1alpha1.FleetPlacement) error { return refusal }
+			b.ask(12)
+			if b.rounds(5); b.ready() != 9 {
+				t.Errorf("what is not written down was done: %+v", b.views)
+			}
+		})
+	}
+}
+
+// Reasons of members that are short are kept where others are not.
+func TestTheStatusOfThousandsOfMembersIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, hostile := range []int{1, 100, 5000} {
+		s := v1alpha1.FleetPlacementStatus{Members: make([]v1alpha1.MemberStatus, 5000), LastMoves: make([]v1alpha1.Move, keptMoves)}
+		for i := range s.Members {
+			s.Members[i] = v1alpha1.MemberStatus{Name: fmt.Sprint("member-", i), Tier: 1, State: v1alpha1.MemberOut, Reason: "tier 1, weight 1"}
+			if i < hostile {
+				s.Members[i].Reason = long
+			}
+		}
+		for i := range s.LastMoves {
+			s.LastMoves[i].Reason = long
+		}
+		s.Selector = long
+		s.Conditions = []metav1.Condition{{Message: long}, {Message: long}}
+		full.bound(&s)
+		words := 0
+		for i := range s.Members {
+			words += len(s.Members[i].Reason)
+		}
+		if words > full.reasons || size(t, &s) > 1<<20 {
+			t.Errorf("%d bytes of reasons in %d", words, size(t, &s))
+		}
+		if hostile < 5000 && s.Members[4999].Reason != "tier 1, weight 1" {
+			t.Errorf("with %d members that answer at length, another has the reason %q", hostile, s.Members[4999].Reason)
+		}
 	}
 }

@@ -19,7 +19,7 @@ const keptMoves = 10
 // status is what the FleetPlacement says of itself after a round.
 func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 	before := &it.object.Status
-	s := v1alpha1.FleetPlacementStatus{LastMoves: before.LastMoves, Selector: before.Selector}
+	s := v1alpha1.FleetPlacementStatus{LastMoves: slices.Clone(before.LastMoves), Selector: before.Selector}
 	s.ObservedGeneration, s.Conditions = it.object.Generation, before.DeepCopy().Conditions
 	s.LastHandledRequest = it.object.Annotations[reconcile.AnnotationRequestedAt]
 	switch {
@@ -43,6 +43,7 @@ func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 		s.LastMoves = slices.Clip(s.LastMoves[:min(len(s.LastMoves), keptMoves)])
 	}
 	it.conditions(&s, now)
+	full.bound(&s)
 	return s
 }
 

@@ -2,7 +2,9 @@ package placing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,22 +42,51 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 			return err
 		}
 	}
-	status := it.status(now)
-	if equality.Semantic.DeepEqual(status, it.object.Status) {
-		return nil
+	status, before := it.status(now), it.object.Status.Members
+	written, err := c.writeStatus(ctx, it, &status)
+	if refusesContent(err) {
+		c.options.Log.Warn("the hub cluster refuses a status, which is written with less text", "placement", it.name(), "error", err)
+		short := status.DeepCopy()
+		lean.bound(short)
+		written, err = c.writeStatus(ctx, it, short)
 	}
-	before := it.object.DeepCopy()
-	it.object.Status = status
-	if err := c.options.Hub.Status().Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		it.object.Status = before.Status
-		if apierrors.IsNotFound(err) {
-			return errGone
-		}
+	if err != nil || !written {
 		return err
 	}
 	c.wrote(it.object)
-	c.announce(it, before.Status.Members)
+	c.announce(it, before)
 	return nil
+}
+
+// writeStatus gives the object a status, and writes it unless it had that before.
+func (c *Controller) writeStatus(ctx context.Context, it *item, status *v1alpha1.FleetPlacementStatus) (written bool, err error) {
+	if equality.Semantic.DeepEqual(*status, it.object.Status) {
+		return false, nil
+	}
+	before := it.object.DeepCopy()
+	it.object.Status = *status
+	if err := c.options.Hub.Status().Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		it.object.Status = before.Status
+		if apierrors.IsNotFound(err) {
+			return false, errGone
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// refusesContent reports whether an API server refuses what is in an object, which its schema does not allow or which is too large. It
+// answers with an internal error where etcd finds it too large.
+func refusesContent(err error) bool {
+	var refused apierrors.APIStatus
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Status().Code {
+	case http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge, http.StatusInternalServerError:
+		return true
+	}
+	return false
 }
 
 // release lets a FleetPlacement go. Its members keep what they have.
