@@ -161,7 +161,8 @@ func (h *History) Changed(limit int) (files map[string][]byte, gone []string) {
 	return files, gone
 }
 
-// Trim forgets until all files have at most so many bytes: first what nothing has noted for an hour, then the older half of the longest.
+// Trim forgets until all files have at most so many bytes, each time something of the member whose files have the most: first what nothing
+// has noted for an hour, then the older half of the longest. So no member, however many shapes it shows, pushes out what is known about others.
 func (h *History) Trim(limit int) {
 	for h.Bytes() > limit && h.forget() {
 	}
@@ -197,13 +198,30 @@ func (z *historyZone) bytes() []byte {
 // deadAfter is how many seconds a file may go without being noted, while others are, before nothing is thought to have the shape.
 const deadAfter = 3600
 
-// forget drops the file that nothing notes any more, the older half of the changes of the longest file, or the file that changed the
-// longest ago; false: there is nothing.
+// largest returns the files of the member whose files have the most bytes, in order.
+func (h *History) largest() (names []string) {
+	files, sizes := map[string][]string{}, map[string]int{}
+	for name, zone := range h.zones {
+		_, member, _ := strings.Cut(name, historyBetween)
+		files[member], sizes[member] = append(files[member], name), sizes[member]+len(name)+len(zone.bytes())
+	}
+	most := ""
+	for _, member := range slices.Sorted(maps.Keys(sizes)) {
+		if sizes[member] > sizes[most] {
+			most = member
+		}
+	}
+	slices.Sort(files[most])
+	return files[most]
+}
+
+// forget drops, of the member whose files have the most bytes, the file that nothing notes any more, the older half of the changes of the
+// longest file, or the file that changed the longest ago; false: there is nothing.
 func (h *History) forget() bool {
 	if len(h.zones) == 0 {
 		return false
 	}
-	names := slices.Sorted(maps.Keys(h.zones))
+	names := h.largest()
 	longest, oldest, dead, newest := names[0], names[0], names[0], int64(0)
 	last := func(name string) int64 { all := h.zones[name].Changes; return all[len(all)-1].At }
 	noted := func(name string) int64 { return max(h.zones[name].noted, h.began) } // what is not noted yet has an hour from the start
@@ -218,6 +236,8 @@ func (h *History) forget() bool {
 		if before := noted(dead); noted(name) < before || (noted(name) == before && last(name) < last(dead)) {
 			dead = name
 		}
+	}
+	for name := range h.zones {
 		newest = max(newest, noted(name))
 	}
 	if newest-noted(dead) > deadAfter {

@@ -144,6 +144,29 @@ func TestShapesThatNothingHasAnyMoreAreForgottenFirst(t *testing.T) {
 	}
 }
 
+// A member says itself what its pods ask for.
+func TestAMemberOfManyShapesPushesOutNothingOfOthers(t *testing.T) {
+	h := newHistory(t)
+	for at := range int64(20) {
+		for _, member := range []string{"eu", "us"} {
+			h.Note(observed("small", member, int(at), at*100))
+		}
+	}
+	for at := range int64(1000) {
+		h.Note(observed(fmt.Sprint("shape-", at), "hostile", Open, 2000+at))
+		h.Note(observed(fmt.Sprint("shape-", at), "hostile", int(at), 2000+at))
+	}
+	files := h.Files(16 << 10)
+	for _, member := range []string{"eu", "us"} {
+		if zone := h.zones[HistoryKey("small", member)]; zone == nil || len(zone.Changes) != 20 {
+			t.Errorf("of %s is left: %+v", member, zone)
+		}
+	}
+	if h.Bytes() > 16<<10 || len(files) < 10 {
+		t.Errorf("%d bytes in %d files", h.Bytes(), len(files))
+	}
+}
+
 func TestAKeyIsOneThatAConfigMapTakes(t *testing.T) {
 	long := strings.Repeat("a", 253)
 	one, other := HistoryKey(`{"cpu":500}`, long), HistoryKey(`{"cpu":500}`, long[:252]+"b")
