@@ -3,6 +3,7 @@ package confine_test
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -26,7 +28,7 @@ import (
 // asked is a request that policies are asked about.
 type asked struct {
 	operation, resource string
-	object, old         any
+	object, old, params any
 	options             metav1.DeleteOptions
 }
 
@@ -34,13 +36,14 @@ type asked struct {
 func (r asked) refusals(t *testing.T, a confine.Account, suffix string) (messages []string) {
 	t.Helper()
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+		cel.Variable("params", cel.DynType),
 		cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
 	variables := map[string]any{}
 	known := map[string]any{
-		"object": asJSON(t, r.object), "oldObject": asJSON(t, r.old), "variables": variables,
+		"object": asJSON(t, r.object), "oldObject": asJSON(t, r.old), "params": asJSON(t, r.params), "variables": variables,
 		"request": asJSON(t, map[string]any{
 			"operation": r.operation, "namespace": "shop", "resource": map[string]any{"resource": r.resource}, "options": r.options,
 		}),
@@ -251,6 +254,58 @@ func TestATenantsWebhooksAreCalledAboutItsNamespacesOnly(t *testing.T) {
 	second := written(wanted.Only...)
 	second.Webhooks[1].NamespaceSelector = nil
 	expect(t, "the second webhook", asked{operation: "UPDATE", object: second, old: written(wanted.Only...)}.refusals(t, a, "webhooks"), "the namespaces cart, shop")
+}
+
+func TestAnAutoscalerScalesWhatItsWebAppControls(t *testing.T) {
+	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: deployed("").ObjectMeta}
+	autoscaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	others := *autoscaler.DeepCopy()
+	others.OwnerReferences = nil
+	foreign := func(d *appsv1.Deployment) { d.OwnerReferences = nil }
+	const refused = "that no WebApp controls"
+	for name, test := range map[string]struct {
+		asked
+		refused string
+	}{
+		"its own Deployment":         {asked{operation: "CREATE", object: autoscaler, params: deployed("")}, ""},
+		"another Deployment":         {asked{operation: "CREATE", object: autoscaler, params: deployed("", foreign, func(d *appsv1.Deployment) { d.Name = "api" })}, ""},
+		"another's, of its name":     {asked{operation: "CREATE", object: autoscaler, params: deployed("", foreign)}, refused},
+		"another's, later":           {asked{operation: "UPDATE", object: autoscaler, old: autoscaler, params: deployed("", foreign)}, refused},
+		"one that does not control":  {asked{operation: "CREATE", object: autoscaler, params: deployed("", func(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil })}, refused},
+		"of another WebApp":          {asked{operation: "CREATE", object: autoscaler, params: deployed("", func(d *appsv1.Deployment) { d.OwnerReferences[0].Name = "api" })}, refused},
+		"an autoscaler of no WebApp": {asked{operation: "CREATE", object: &others, params: deployed("", foreign)}, ""}, // which the policy of parts refuses
+	} {
+		test.resource = "horizontalpodautoscalers"
+		expect(t, name, test.refusals(t, account(), "webapps-autoscalers"), test.refused)
+	}
+}
+
+// An API server calls the webhooks that change a pod one after the other, and waits for each.
+func TestWebhooksHoldPodsUpNoLongerThanTheHubHasThemDo(t *testing.T) {
+	a := account()
+	kind := &a.Resources[0]
+	wanted := webhook.Wanted{BaseURL: a.URL, EnabledLabel: policy.DefaultPrefix + "/enabled"}
+	written := append(webhook.Desired(wanted, "team", "token"), kinds.Defaults(kind, wanted, "team", "token"))
+	pods := written[0]
+	slow, unsaid := *pods.DeepCopy(), *pods.DeepCopy()
+	slow.TimeoutSeconds, unsaid.TimeoutSeconds = ptr.To(*pods.TimeoutSeconds+1), nil
+	for name, test := range map[string]struct {
+		webhooks []admissionregistrationv1.MutatingWebhook
+		refused  string
+	}{
+		"what the hub writes": {written, ""},
+		"one more":            {append(slices.Clone(written), pods), ""},
+		"too many":            {[]admissionregistrationv1.MutatingWebhook{pods, pods, pods, pods}, "at most 3 webhooks"},
+		"too slow":            {[]admissionregistrationv1.MutatingWebhook{pods, slow}, "timeoutSeconds at most 2"},
+		"ten seconds, unsaid": {[]admissionregistrationv1.MutatingWebhook{unsaid}, "timeoutSeconds at most 2"},
+	} {
+		object := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: test.webhooks}
+		expect(t, name, asked{operation: "UPDATE", object: object, old: object}.refusals(t, a, "webhooks"), test.refused)
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{kinds.Validation(kind, wanted, "team", "token")},
+	}
+	expect(t, "validations", asked{operation: "UPDATE", object: validating, old: validating}.refusals(t, a, "webhooks"), "")
 }
 
 // expect compares what was refused with a part of the one message; "": nothing.

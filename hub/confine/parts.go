@@ -10,8 +10,11 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
-// accounts are the parts that pods of others run as.
-var accounts = schema.GroupResource{Resource: "serviceaccounts"}
+// accounts are the parts that pods of others run as, and autoscalers those that scale workloads of others.
+var (
+	accounts    = schema.GroupResource{Resource: "serviceaccounts"}
+	autoscalers = schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}
+)
 
 // refersTo is true for a reference to an object of a kind in the version that the hub writes. Of a version that is not served,
 // Kubernetes' garbage collector never learns whether the object is there, so it would keep what refers to it for ever.
@@ -121,7 +124,7 @@ func contents(of *module.Resource, part schema.GroupResource) []admissionregistr
 				about("object.spec.?selector.orValue({}) == {"+quote("matchLabels")+": "+selected(of)+"}", "may only create PodDisruptionBudgets for the pods of their own "+of.Kind),
 			}
 		}
-	case schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}:
+	case autoscalers:
 		if of.Workload.Kind != "" {
 			target := "object.spec.scaleTargetRef"
 			return []admissionregistrationv1.Validation{
@@ -141,6 +144,16 @@ func runsAsAccounts(of *module.Resource) bool {
 	return slices.Contains(of.Parts, accounts) && slices.Contains(of.Parts, schema.GroupResource{Group: "apps", Resource: "deployments"})
 }
 
+// scalesWorkloads reports whether autoscalers are among the parts of a kind.
+func scalesWorkloads(of *module.Resource) bool {
+	return slices.Contains(of.Parts, autoscalers) && of.Workload.Kind != ""
+}
+
+// controlsParam is true for a param that an object of the kind controls which has its name.
+func controlsParam(of *module.Resource) string {
+	return "params" + owners + ".exists(r, r.?controller.orValue(false) && " + refersTo(of, "r") + " && r.name == params.metadata.name)"
+}
+
 // foreignAccounts keeps a Deployment from having the name of an account that no object of the kind controls: its pods would run as that.
 // Accounts with the kind's label are not looked at: a namespace with a thousand objects has a thousand of them, and a Deployment would take
 // an API server seconds. The account that is bound cannot put the label on another's account.
@@ -152,9 +165,24 @@ func foreignAccounts(of *module.Resource) rule {
 		without:   of.Label,
 		variables: []admissionregistrationv1.Variable{ofKind(of)},
 		validations: []admissionregistrationv1.Validation{
-			deny("!variables.ofKind || "+podSpec+`.?serviceAccountName.orValue("default") != params.metadata.name || `+
-				"params"+owners+".exists(r, r.?controller.orValue(false) && "+refersTo(of, "r")+" && r.name == params.metadata.name)",
+			deny("!variables.ofKind || "+podSpec+`.?serviceAccountName.orValue("default") != params.metadata.name || `+controlsParam(of),
 				"may not have pods run as an account that no "+of.Kind+" controls"),
+		},
+	}
+}
+
+// foreignWorkloads keeps an autoscaler from having the name of a workload that no object of the kind controls: it would scale that. Workloads
+// with the kind's label are not looked at, for the reason that [foreignAccounts] has.
+func foreignWorkloads(of *module.Resource) rule {
+	return rule{
+		suffix:    of.Plural + "-autoscalers",
+		resources: []admissionregistrationv1.RuleWithOperations{on(autoscalers.Group, "CREATE UPDATE", autoscalers.Resource)},
+		ofEach:    &admissionregistrationv1.ParamKind{APIVersion: of.Workload.GroupVersion().String(), Kind: of.Workload.Kind},
+		without:   of.Label,
+		variables: []admissionregistrationv1.Variable{ofKind(of)},
+		validations: []admissionregistrationv1.Validation{
+			deny("!variables.ofKind || object.spec.scaleTargetRef.name != params.metadata.name || "+controlsParam(of),
+				"may not have a "+of.Workload.Kind+" scaled that no "+of.Kind+" controls"),
 		},
 	}
 }

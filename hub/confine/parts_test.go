@@ -69,29 +69,32 @@ func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 	}
 }
 
-// For each account an API server copies the Deployment several times: a thousand objects of a kind have a thousand accounts.
-func TestADeploymentIsComparedWithTheAccountsOfOthersOnly(t *testing.T) {
+// For each of them an API server copies the request's object several times: a thousand objects of a kind have a thousand accounts, and a
+// thousand Deployments.
+func TestPartsAreComparedWithTheAccountsAndDeploymentsOfOthersOnly(t *testing.T) {
 	a := confine.Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll", Resources: []module.Resource{webapp.Resource(&webapp.Policy{})}}
-	var looked []*metav1.LabelSelector
+	looked := map[string]*metav1.LabelSelector{}
 	for _, made := range confine.Policies(a) {
 		if each := made.Binding.Spec.ParamRef; each != nil {
-			looked = append(looked, each.Selector)
+			looked[made.Policy.Spec.ParamKind.Kind] = each.Selector
 		}
 	}
-	if len(looked) != 1 {
-		t.Fatalf("policies with parameters: %d, want that of accounts", len(looked))
+	wanted := webapp.Desire(&v1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, policy.Keys{}, false)
+	own := map[string]map[string]string{"ServiceAccount": wanted.Account.Labels, "Deployment": wanted.Deployment.Labels}
+	if len(looked) != len(own) {
+		t.Fatalf("policies with parameters: %v, want those of accounts and Deployments", looked)
 	}
-	selector, err := metav1.LabelSelectorAsSelector(looked[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	app := &v1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	own := webapp.Desire(app, policy.Keys{}, false).Account.Labels
-	if selector.Matches(labels.Set(own)) {
-		t.Errorf("%s selects the account of a WebApp: %v", selector, own)
-	}
-	if !selector.Matches(labels.Set{"app.kubernetes.io/managed-by": "plimsoll"}) {
-		t.Errorf("%s does not select the account of somebody else", selector)
+	for kind, labelled := range own {
+		selector, err := metav1.LabelSelectorAsSelector(looked[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selector.Matches(labels.Set(labelled)) {
+			t.Errorf("%s selects the %s of a WebApp: %v", selector, kind, labelled)
+		}
+		if !selector.Matches(labels.Set{"app.kubernetes.io/managed-by": "plimsoll"}) {
+			t.Errorf("%s does not select the %s of somebody else", selector, kind)
+		}
 	}
 }
 

@@ -100,6 +100,9 @@ func Policies(account Account) []Policy {
 		if runsAsAccounts(&a.Resources[i]) {
 			rules = append(rules, foreignAccounts(&a.Resources[i]))
 		}
+		if scalesWorkloads(&a.Resources[i]) {
+			rules = append(rules, foreignWorkloads(&a.Resources[i]))
+		}
 	}
 	rules = append(rules, identity(a))
 	all := make([]Policy, 0, len(rules))

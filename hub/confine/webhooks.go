@@ -53,6 +53,13 @@ func (a Account) allowedURLs(before, after string) string {
 const sameOwners = "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences && " +
 	"object.metadata.?finalizers == oldObject.metadata.?finalizers"
 
+// webhookTimeout is how many seconds an API server waits for the hub, as the hub writes it. Webhooks that change objects are called one
+// after the other, so without a limit of both the time and their number the hub could hold pods up for minutes.
+const webhookTimeout = 2
+
+// mostWebhooks is how many a configuration may have: one for pods and one for each kind, and one more for a later version of the hub.
+func (a Account) mostWebhooks() int { return 1 + len(a.keptKinds()) + 1 }
+
 // webhooks lets the account keep its configurations current: calls of the hub, about pods that are created and its kinds, which
 // never hold a cluster up.
 func webhooks(a Account) rule {
@@ -82,7 +89,10 @@ func webhooks(a Account) rule {
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "In" && e.?values.orValue([]) == ["true"] && e.key in `+list(enabled...)+`) && `+
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "NotIn" && e.key == "kubernetes.io/metadata.name" && "kube-system" in e.?values.orValue([])))`),
 				"may only be asked about pods of enabled namespaces, and never of kube-system"),
-			deny(each(`w.?failurePolicy.orValue("") == "Ignore" && w.?timeoutSeconds.orValue(10) <= 10`), "may not hold a cluster up: failurePolicy must be Ignore"),
+			deny(each(fmt.Sprintf(`w.?failurePolicy.orValue("") == "Ignore" && w.?timeoutSeconds.orValue(10) <= %d`, webhookTimeout)),
+				fmt.Sprintf("may not hold a cluster up: failurePolicy must be Ignore, and timeoutSeconds at most %d", webhookTimeout)),
+			deny(fmt.Sprintf("size(object.?webhooks.orValue([])) <= %d", a.mostWebhooks()),
+				fmt.Sprintf("may not hold a cluster up: a configuration may have at most %d webhooks", a.mostWebhooks())),
 			deny(sameOwners, "may not change owners or finalizers of its webhook configurations"),
 		},
 	}

@@ -38,11 +38,12 @@ type Resource struct {
 	// Parts are resources of Kubernetes' own of which an object of the kind controls one of its own name, as its controlling owner. A
 	// member that is registered for the kind lets the hub write these and no others of the resource. Such Deployments reach nothing
 	// of their node, and their pods run as the service account of that name, if there is one among the parts; such Services take no
-	// addresses over; such autoscalers scale the Workload of that name.
+	// addresses over; such autoscalers scale the Workload of that name, unless it is somebody else's.
 	Parts []schema.GroupResource
 	// Label is the label whose value, on the pods of an object of the kind, is the object's name. Deployments, Services and
-	// PodDisruptionBudgets among the parts must select by it, and by nothing else. ServiceAccounts among the parts should have it as well: a
-	// member's API server compares each Deployment with every account of the namespace that does not. Empty: they may select any pods of
+	// PodDisruptionBudgets among the parts must select by it, and by nothing else. ServiceAccounts among the parts, and the Workload, should have it as
+	// well: a member's API server compares each Deployment with every account of the namespace that does not, and each autoscaler with every
+	// workload. Empty: they may select any pods of
 	// the namespace.
 	Label string
 	// Workload is the kind of the part whose replicas are those of the object: its Deployment, say. Such a kind has the subresource

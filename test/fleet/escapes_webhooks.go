@@ -42,6 +42,26 @@ func webhookEscapes() []Escape {
 		{Name: "hold the cluster up while the hub is away", try: of(func(w *admissionregistrationv1.MutatingWebhook) {
 			w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		})},
+		{Name: "hold pods up by calls that take long", try: of(func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = ptr.To[int32](10) })},
+		{Name: "hold pods up by many calls", try: func(ctx context.Context, p *prisoner) error {
+			all := p.AdmissionregistrationV1().MutatingWebhookConfigurations()
+			found, err := all.Get(ctx, webhook.ConfigurationName, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range 3 * min(len(found.Webhooks), 1) {
+				more := *found.Webhooks[0].DeepCopy()
+				more.Name = fmt.Sprintf("more-%d.%s", i, more.Name)
+				found.Webhooks = append(found.Webhooks, more)
+			}
+			body, err := changed(found.Webhooks, func(*admissionregistrationv1.MutatingWebhook) {})
+			if err != nil {
+				return err
+			}
+			kind, data, options := patch(body)
+			_, err = all.Patch(ctx, found.Name, kind, data, options)
+			return err
+		}},
 		{Name: "have WebApps sent to another URL", try: func(ctx context.Context, p *prisoner) error {
 			all := p.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 			found, err := all.Get(ctx, webhook.ConfigurationName, metav1.GetOptions{})

@@ -77,6 +77,10 @@ func workloadEscapes() []Escape {
 		{Name: "scale another's Deployment by a WebApp's HorizontalPodAutoscaler", try: creatingAutoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			h.Spec.ScaleTargetRef.Name = foreignPod
 		})},
+		{Name: "scale another's Deployment by the HorizontalPodAutoscaler of a WebApp of its name", try: creatingAutoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.ObjectMeta = ofWebApp(foreignPod)
+			h.Spec.ScaleTargetRef.Name, h.Spec.MaxReplicas = foreignPod, 1
+		})},
 		{Name: "scale a StatefulSet by a WebApp's HorizontalPodAutoscaler", try: creatingAutoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			h.Spec.ScaleTargetRef.Kind = "StatefulSet"
 		})},
