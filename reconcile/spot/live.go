@@ -38,7 +38,7 @@ type ownerRef struct {
 
 // read fills the directory with an owner, its workload and its namespace, from the API server.
 func (r *liveReads) read(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
-	result := r.flights.DoChan(ref.ownerKey.String(), func() (any, error) {
+	result := r.flights.DoChan(ref.String(), func() (any, error) {
 		if _, known := dir.lookup(ref.ownerKey, time.Now()); known {
 			return nil, nil // a read for another admission ended after this one had looked
 		}

@@ -47,7 +47,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing) error {
 	if o.proofFailed(time.Now()) {
 		return errProofFailed
 	}
-	result := m.proofs.flights.DoChan(o.ownerKey.String(), func() (any, error) {
+	result := m.proofs.flights.DoChan(o.String(), func() (any, error) {
 		// Not the context of the admission that came first: others wait for the same list.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofTimeout)
 		defer cancel()
