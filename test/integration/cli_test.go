@@ -128,8 +128,8 @@ func registerDryRun(t *testing.T, s *cliSite) {
 func registered(s *cliSite) func(*testing.T) {
 	return func(t *testing.T) {
 		got := s.ok(t, toRegister("prod-eu")...)
-		if lines := strings.Count(got.out, "created"); lines != 33 {
-			t.Errorf("%d objects were made, want 31 in the member and 2 in the hub:\n%s", lines, got.out)
+		if lines := strings.Count(got.out, "created"); lines != 35 {
+			t.Errorf("%d objects were made, want 33 in the member and 2 in the hub:\n%s", lines, got.out)
 		}
 		secret := s.registered(t, "prod-eu")
 		if secret == nil || secret.Labels[clusters.MemberLabel] != "true" {
@@ -204,7 +204,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 	}
 	configuration.Webhooks = []admissionregistrationv1.MutatingWebhook{{
 		Name: "pods.plimsoll.dev", SideEffects: &none, FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"},
-		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url},
+		TimeoutSeconds: new(int32(2)), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url},
 	}}
 	if err := asHub.Update(t.Context(), configuration); err != nil {
 		t.Fatalf("the hub cannot keep its webhook configuration current: %v", err)
