@@ -211,7 +211,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 	}
 	token := s.asHub(t, "prod-eu").BearerToken
 	got := s.ok(t, toRegister("prod-eu")...)
-	if strings.Count(got.out, "unchanged") != 33 {
+	if strings.Count(got.out, "unchanged") != 35 {
 		t.Errorf("something changed:\n%s", got.out)
 	}
 	if err := asHub.Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, configuration); err != nil || len(configuration.Webhooks) != 1 {
