@@ -203,12 +203,21 @@ func (c *Ceiling) share(limit int, m *mover, of *movesOfMember, now time.Time) i
 		o.member.taken += counts
 	}
 	free := limit
-	for _, member := range c.members {
-		if c.limits.Member > 0 {
-			member.taken = min(member.taken, c.limits.Member)
+	if of != nil {
+		free -= of.sum(c.limits.Member)
+	} else {
+		for _, member := range c.members {
+			free -= member.sum(c.limits.Member)
 		}
-		free -= member.taken
-		member.taken = 0
 	}
 	return max(min(free, max(limit/max(movers, 1), 1)-m.moving), 0)
+}
+
+// sum ends the sum of what a member's workloads take, which is at most its limit; 0: there is none.
+func (m *movesOfMember) sum(limit int) (taken int) {
+	taken, m.taken = m.taken, 0
+	if limit > 0 {
+		return min(taken, limit)
+	}
+	return taken
 }
