@@ -104,7 +104,8 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkedWatch passes events on up to one whose resource version no API server would have sent: the last one is kept, to go on from.
+// checkedWatch passes events on up to one whose resource version no API server would have sent: the last one is kept, to go on from. Unlike
+// apimachinery's filtered watch it ends when it is stopped, and not when its reader takes one event more.
 type checkedWatch struct {
 	apiwatch.Interface
 	events chan apiwatch.Event
