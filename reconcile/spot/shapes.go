@@ -144,11 +144,6 @@ func (o *owner) shapeTextLocked() string {
 	return o.shape
 }
 
-// shapeLocked returns the shape of an owner's pods; false when nothing shows it. The caller holds the directory's mu.
-func (o *owner) shapeLocked() (capacity.Requirements, bool) {
-	return requirementsOf(o.shapeTextLocked())
-}
-
 // drySinceLocked returns since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
 func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if found, since := d.contradictionLocked(o); found == plan.ContradictionSpot {
@@ -157,7 +152,7 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if !d.droughts.AnyDry.Load() {
 		return spot, onDemand
 	}
-	if shape, ok := o.shapeLocked(); ok {
+	if shape, ok := requirementsOf(o.shapeTextLocked()); ok {
 		spot = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape, o.namespace))
 		onDemand = d.droughts.Since(capacity.OnDemand, shape, o.namespace)
 	}
@@ -186,13 +181,7 @@ func (d *directory) texts() []string {
 
 // forgetDroughts ends the decisions on shortages that no owner has any more.
 func (d *directory) forgetDroughts(now time.Time) {
-	d.droughts.Forget(func(stand []shortage.Standing) []bool {
-		decisions := make([]shapes.Decision, len(stand))
-		for i := range stand {
-			decisions[i] = shapes.Decision{Requirements: stand[i].Requirements, Text: stand[i].Text}
-		}
-		return d.needs.Needed(&parsedShapes, decisions, d.texts)
-	}, now)
+	d.droughts.Forget(func(stand []shortage.Standing) []bool { return d.needs.Needed(&parsedShapes, stand, d.texts) }, now)
 }
 
 // drySince returns since when capacity of each type has been dry for an owner's pods; zero: it is not.

@@ -52,9 +52,10 @@ func judged(shape capacity.Requirements) bool {
 // manyNamespaces is how many namespaces have to have pods that find no node until a decision holds for all.
 const manyNamespaces = 3
 
-// maxDecisions is how many decisions stand for the pods of one namespace alone, and maxDecisionBytes how long the texts of all are together:
-// each has a probe, and whoever may write a template chooses how many there are. Further shortages are not found.
-const maxDecisions, maxDecisionBytes = 64, 8 << 20
+// maxOwn is how many decisions stand that the pods of one namespace alone show, and maxOwnBytes how long their texts are together;
+// maxDecisionBytes is how long those of all are. Each has a probe, and whoever may write a template chooses how many there are. Further
+// shortages are not found.
+const maxOwn, maxOwnBytes, maxDecisionBytes = 64, 512 << 10, 8 << 20
 
 type decision struct {
 	Decision
@@ -188,24 +189,17 @@ func (d *Tracker) Dry(shape capacity.Requirements, namespace string) (since time
 	return since, dry
 }
 
-// Standing is of a [Decision] what does not change as long as it stands.
+// Standing is a decision as it was when it last began to hold for somebody: its probes may have gone on since.
 type Standing struct {
-	Requirements capacity.Requirements
-	Text         string // of the requirements
-	Since        time.Time
-	Namespaces   []string // nil: all
-}
-
-// appliesTo reports whether it holds for pods of a namespace.
-func (v *Standing) appliesTo(namespace string) bool {
-	return v.Namespaces == nil || slices.Contains(v.Namespaces, namespace)
+	Decision
+	Text string // of the requirements
 }
 
 // standing returns the decisions that stand.
 func (d *Tracker) standing() []Standing {
 	all := make([]Standing, 0, len(d.decisions))
 	for _, v := range d.decisions {
-		all = append(all, Standing{v.Requirements, v.text, v.Since, v.Namespaces})
+		all = append(all, Standing{v.Decision, v.text})
 	}
 	return all
 }
@@ -318,14 +312,16 @@ func (d *Tracker) widen(v *decision) {
 
 // mayDeclare reports whether there is room for a decision on a pod's requirements.
 func (d *Tracker) mayDeclare(p *Pod) bool {
-	alone, bytes := 0, len(p.Requirements.String())
+	text := len(p.Requirements.String())
+	own, ownBytes, bytes := 0, text, text
 	for _, v := range d.decisions {
 		bytes += len(v.text)
 		if _, shown := v.by[p.Namespace]; shown && len(v.by) == 1 {
-			alone++
+			own++
+			ownBytes += len(v.text)
 		}
 	}
-	return alone < maxDecisions && bytes <= maxDecisionBytes
+	return own < maxOwn && ownBytes <= maxOwnBytes && bytes <= maxDecisionBytes
 }
 
 // declare makes a decision that holds for some namespaces; nil: for all. One that comes back goes on with its back-off.

@@ -3,6 +3,7 @@ package shortage
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -559,15 +560,32 @@ func TestAPodThatWaitsForEverHoldsUpNoOthers(t *testing.T) {
 
 func TestATenantMakesFewDecisions(t *testing.T) {
 	w := newTrackerWorld()
-	for n := range 2 * maxDecisions {
+	for n := range 2 * maxOwn {
 		w.Observe(inNamespace("tenant", pendingPod(fmt.Sprint(n), cpu(100, fmt.Sprintf("select:n=%03d", n)), epoch)), epoch)
 	}
 	w.Observe(pendingPod("b", cpu(100, "select:b=b"), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
-	if n := len(w.Decisions()); n != maxDecisions+1 {
+	if n := len(w.Decisions()); n != maxOwn+1 {
 		t.Errorf("%d decisions stand", n)
 	}
 	if _, dry := w.Dry(cpu(100, "select:b=b"), testNamespace); !dry {
 		t.Error("there is no room for that of another namespace")
+	}
+}
+
+// Shortages of one namespace leave room for those of others, however long its requirements are.
+func TestATenantsLongRequirementsLeaveRoomForThoseOfOthers(t *testing.T) {
+	w := newTrackerWorld()
+	long := strings.Repeat("a", capacity.MaxText/2)
+	for n := range maxOwn {
+		w.Observe(inNamespace("tenant", pendingPod(fmt.Sprint(n), cpu(100, fmt.Sprintf("select:%s=%03d", long, n)), epoch)), epoch)
+	}
+	w.step(epoch.Add(time.Minute))
+	bytes := 0
+	for _, v := range w.Decisions() {
+		bytes += len(v.Requirements.String())
+	}
+	if bytes == 0 || bytes > maxOwnBytes {
+		t.Errorf("%d decisions stand with %d bytes", len(w.Decisions()), bytes)
 	}
 }

@@ -4,20 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // restFactor is how many times as long as a search took the next one is put off: what has thousands of large shapes parsed takes a tenth of a
 // processor at most.
 const restFactor = 10
 
-// A Decision is a shape that capacity has no room for.
-type Decision struct {
-	Requirements capacity.Requirements
-	Text         string // of the requirements
-}
-
-// Search finds out for which decisions there are shapes that are at least as hard to place. The zero value is ready. It is not safe for
+// Search finds out for which decisions on shortages there are shapes that are at least as hard to place. The zero value is ready. It is not safe for
 // concurrent use.
 type Search struct {
 	found map[string]string // by the text of a decision, that of a shape that was as hard or harder
@@ -26,7 +20,7 @@ type Search struct {
 
 // Needed returns for which decisions there are such shapes; texts returns those of all shapes. Few shapes are parsed as a rule: those
 // that were found the last time are still there. It keeps none of them parsed. Where it is too early for another search, all count as needed.
-func (s *Search) Needed(parser *Parser, decisions []Decision, texts func() []string) []bool {
+func (s *Search) Needed(parser *Parser, decisions []shortage.Standing, texts func() []string) []bool {
 	needed := make([]bool, len(decisions))
 	began := time.Now()
 	if began.Before(s.after) {

@@ -11,10 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
-func decisionOn(shape capacity.Requirements) Decision {
-	return Decision{Requirements: shape, Text: shape.String()}
+func decisionOn(shape capacity.Requirements) shortage.Standing {
+	return shortage.Standing{Decision: shortage.Decision{Requirements: shape}, Text: shape.String()}
 }
 
 func TestADecisionIsNeededAsLongAsAShapeIsAtLeastAsHardToPlace(t *testing.T) {
@@ -30,7 +31,7 @@ func TestADecisionIsNeededAsLongAsAShapeIsAtLeastAsHardToPlace(t *testing.T) {
 			for _, s := range all {
 				texts = append(texts, s.String())
 			}
-			var decisions []Decision
+			var decisions []shortage.Standing
 			for _, s := range rapid.SliceOfNDistinct(shape, 0, 4, capacity.Requirements.String).Draw(t, "decisions") {
 				decisions = append(decisions, decisionOn(s))
 			}
@@ -67,17 +68,17 @@ func TestASearchKeepsNoShapesParsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := decisionOn(capacity.Requirements{CPU: 1, Constraints: []string{"select:b=c"}})
-	got := search.Needed(&parser, []Decision{decisionOn(last), nobody}, func() []string { return slices.Clone(texts) })
+	got := search.Needed(&parser, []shortage.Standing{decisionOn(last), nobody}, func() []string { return slices.Clone(texts) })
 	if !got[0] || got[1] || len(parser.known) > 0 {
 		t.Fatalf("%v, and %d shapes are kept parsed", got, len(parser.known))
 	}
-	if got := search.Needed(&parser, []Decision{nobody}, func() []string { t.Error("it is searched again at once"); return nil }); !got[0] {
+	if got := search.Needed(&parser, []shortage.Standing{nobody}, func() []string { t.Error("it is searched again at once"); return nil }); !got[0] {
 		t.Error("it is not needed, and nobody has looked")
 	}
 	search.after = time.Time{}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got = search.Needed(&parser, []Decision{decisionOn(last)}, func() []string { return slices.Clone(texts) })
+	got = search.Needed(&parser, []shortage.Standing{decisionOn(last)}, func() []string { return slices.Clone(texts) })
 	runtime.ReadMemStats(&after)
 	if parsed := after.Mallocs - before.Mallocs; !got[0] || parsed > shapes {
 		t.Errorf("%v, with %d allocations: shapes are parsed again", got, parsed)
