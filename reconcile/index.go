@@ -31,8 +31,9 @@ func ownedByUID(uid types.UID) client.ListOption {
 }
 
 // ListOwned reads from the member's cache, into list, the objects of its kind that the reconciled object controls: their
-// controller owner reference has its UID, and its group and kind in any version. The controller must Own the kind. The
-// cache may not show yet what was written a moment ago.
+// controller owner reference has its UID, and its group and kind in any version. What is in a namespace controls nothing
+// outside of it, as for Kubernetes' garbage collector: references from elsewhere do not count. The controller must Own the
+// kind. The cache may not show yet what was written a moment ago.
 func (r Request[T]) ListOwned(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	owner, err := r.Client.GroupVersionKindFor(r.Object)
 	if err != nil {
@@ -42,24 +43,30 @@ func (r Request[T]) ListOwned(ctx context.Context, list client.ObjectList, opts 
 		return fmt.Errorf("member %s: list owned %T: %s %s has no UID: it was not read from a cluster", r.Member, list,
 			owner.Kind, client.ObjectKeyFromObject(r.Object))
 	}
-	opts = append([]client.ListOption{ownedByUID(r.Object.GetUID())}, opts...)
+	namespace := r.Object.GetNamespace()
+	opts = append([]client.ListOption{ownedByUID(r.Object.GetUID()), client.InNamespace(namespace)}, opts...)
 	if err := r.Client.List(ctx, list, opts...); err != nil {
 		if strings.Contains(err.Error(), object.ControllerIndex) { // controller-runtime has no type for it
 			return fmt.Errorf("member %s: list owned %T: the controller does not Own the kind: %w", r.Member, list, err)
 		}
 		return fmt.Errorf("member %s: list owned %T: %w", r.Member, list, err)
 	}
-	return keepOwned(list, owner.GroupKind())
+	return keepOwned(list, owner.GroupKind(), namespace)
 }
 
-// keepOwned takes the items out of a list whose controller owner is of another group or kind. UIDs are unique, so there are
-// none unless somebody wrote a reference that lies.
-func keepOwned(list client.ObjectList, kind schema.GroupKind) error {
+// keepOwned takes the items out of a list whose controller owner is of another group or kind, or cannot be theirs because
+// it is in another namespace; empty: it is in none. UIDs are unique, so there are none unless somebody wrote a reference
+// that lies.
+func keepOwned(list client.ObjectList, kind schema.GroupKind, namespace string) error {
 	var kept []runtime.Object
 	lies := false
 	if err := meta.EachListItem(list, func(item runtime.Object) error {
 		obj, ok := item.(client.Object)
-		if _, owned := object.ControllerOf(obj, kind); ok && owned {
+		if !ok || namespace != "" && obj.GetNamespace() != namespace {
+			lies = true
+			return nil
+		}
+		if _, owned := object.ControllerOf(obj, kind); owned {
 			kept = append(kept, item)
 			return nil
 		}

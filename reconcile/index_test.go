@@ -56,7 +56,9 @@ func TestOwnedObjectsAreFoundByUIDAndKindInAnyVersion(t *testing.T) {
 	owner := configMap("owner")
 	plain := controlledBy("not-a-controller", "v1", "ConfigMap", "owner", owner.UID)
 	plain.OwnerReferences[0].Controller = nil
-	cl := indexedClient(c,
+	foreign := controlledBy("lies-about-namespace", "v1", "ConfigMap", "owner", owner.UID)
+	foreign.Namespace = "elsewhere"
+	cl := indexedClient(c, foreign,
 		controlledBy("core", "v1", "ConfigMap", "owner", owner.UID),
 		controlledBy("other-version", "v7beta1", "ConfigMap", "owner", owner.UID),
 		controlledBy("same-name", "v1", "ConfigMap", "owner", "uid-of-a-predecessor"),
@@ -74,12 +76,15 @@ func TestOwnedObjectsAreFoundByUIDAndKindInAnyVersion(t *testing.T) {
 	if err := req.ListOwned(t.Context(), &owned, client.InNamespace("elsewhere")); err != nil || len(owned.Items) > 0 {
 		t.Errorf("another namespace: %v, %v", names(owned.Items), err)
 	}
+	if err := req.ListOwned(t.Context(), &owned, client.InNamespace(metav1.NamespaceAll)); err != nil || len(owned.Items) != 2 {
+		t.Errorf("all namespaces: %v, %v", names(owned.Items), err)
+	}
 	var byUID appsv1.DeploymentList
 	if err := cl.List(t.Context(), &byUID, ownedByUID(owner.UID)); err != nil {
 		t.Fatal(err)
 	}
-	if len(byUID.Items) != 4 {
-		t.Errorf("by UID alone: %v, want all four that name it", names(byUID.Items))
+	if len(byUID.Items) != 5 {
+		t.Errorf("by UID alone: %v, want all five that name it", names(byUID.Items))
 	}
 }
 

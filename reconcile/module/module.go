@@ -63,9 +63,11 @@ type Host struct {
 
 // Placements knows where replicas are; the hub's spot engine is one.
 type Placements interface {
-	Get(member, kind, namespace, name string) (report.Workload, bool)
-	// Notify has changed called when the state of a workload's placement, its reason or a number of its replicas has changed, after Get
-	// returns it. changed may be called concurrently, must be quick, and goes on being called for good.
+	// Summary returns what the last plan said of a workload, without its pods; false when it is not known or not enabled. What it
+	// costs does not depend on the number of pods.
+	Summary(member, kind, namespace, name string) (report.Workload, bool)
+	// Notify has changed called when the state of a workload's placement, its reason or a number of its replicas has changed, after
+	// Summary returns it. changed may be called concurrently, must be quick, and goes on being called for good.
 	Notify(changed func(member, kind, namespace, name string))
 }
 

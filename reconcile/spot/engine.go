@@ -246,17 +246,28 @@ func (e *Engine) List(memberName, namespace string) []report.Workload {
 	return views
 }
 
-// Get returns one workload with its pods; false when it is not known or not enabled.
-func (e *Engine) Get(memberName, kind, namespace, name string) (report.Workload, bool) {
-	m := e.member(memberName)
-	if m == nil {
-		return report.Workload{}, false
-	}
-	dir := m.directory.Load()
+// Summary returns what the last plan said of a workload, without its pods, explanation and moves; false when it is not known or
+// not enabled. What it costs does not depend on the number of pods.
+func (e *Engine) Summary(memberName, kind, namespace, name string) (report.Workload, bool) {
+	view, _, ok := e.lastPlan(memberName, kind, namespace, name)
+	return view, ok
+}
+
+func (e *Engine) lastPlan(memberName, kind, namespace, name string) (report.Workload, *directory, bool) {
+	dir := e.directory(memberName)
 	if dir == nil {
-		return report.Workload{}, false
+		return report.Workload{}, nil, false
 	}
 	view, ok := dir.view(policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	if !ok {
+		return report.Workload{}, nil, false
+	}
+	return view, dir, true
+}
+
+// Get returns one workload with its pods; false when it is not known or not enabled.
+func (e *Engine) Get(memberName, kind, namespace, name string) (report.Workload, bool) {
+	view, dir, ok := e.lastPlan(memberName, kind, namespace, name)
 	if !ok {
 		return report.Workload{}, false
 	}

@@ -69,7 +69,7 @@ func TestWhoAsksForItHearsWhenAPlacementHasChanged(t *testing.T) {
 	dir, sub := s.follower.directory, &subject{member: testMember, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, events: noEvents{}}
 	var heard []string
 	s.Notify(func(member, kind, namespace, name string) {
-		view, _ := s.Get(member, kind, namespace, name) // as it is now
+		view, _ := s.Summary(member, kind, namespace, name) // as it is now
 		heard = append(heard, member+" "+kind+" "+namespace+"/"+name+" "+string(view.State)+" "+view.Reason)
 	})
 	for _, p := range []plan.Result{
@@ -80,6 +80,13 @@ func TestWhoAsksForItHearsWhenAPlacementHasChanged(t *testing.T) {
 	of := testMember + " Deployment shop/web "
 	if diff := cmp.Diff([]string{of + "Moving one goes", of + "Moving it waits", of + "Converged "}, heard); diff != "" {
 		t.Error(diff)
+	}
+	if _, known := s.Summary(testMember, KindDeployment, d.Namespace, "nobody"); known {
+		t.Error("a workload that there is none of is known")
+	}
+	s.follower.gone(d)
+	if _, known := s.Summary(testMember, KindDeployment, d.Namespace, d.Name); known {
+		t.Error("a workload that is gone is known")
 	}
 }
 

@@ -36,7 +36,7 @@ type placer struct {
 	changed func(member, kind, namespace, name string)
 }
 
-func (p *placer) Get(string, string, string, string) (report.Workload, bool) {
+func (p *placer) Summary(string, string, string, string) (report.Workload, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++

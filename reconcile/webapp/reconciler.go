@@ -141,7 +141,7 @@ func (r *Reconciler) place(ctx context.Context, req reconcile.Request[*v1.WebApp
 		return 0, fmt.Errorf("read namespace %s: %w", app.Namespace, err)
 	}
 	enabled := namespace.Labels[r.Keys.Enabled()] == "true"
-	view, known := r.Placer.Get(req.Member, spot.KindDeployment, app.Namespace, app.Name)
+	view, known := r.Placer.Summary(req.Member, spot.KindDeployment, app.Namespace, app.Name)
 	return placed(app, req.Conditions, r.Keys, enabled, view, known), nil
 }
 

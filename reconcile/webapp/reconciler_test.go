@@ -21,7 +21,7 @@ import (
 // unplaced is a placer that knows nothing.
 type unplaced struct{}
 
-func (unplaced) Get(string, string, string, string) (report.Workload, bool) {
+func (unplaced) Summary(string, string, string, string) (report.Workload, bool) {
 	return report.Workload{}, false
 }
 

@@ -280,7 +280,7 @@ func (secretsOnly) Watch(context.Context, client.ObjectList, ...client.ListOptio
 // nobody knows where replicas are.
 type nobody struct{}
 
-func (nobody) Get(string, string, string, string) (spotreport.Workload, bool) {
+func (nobody) Summary(string, string, string, string) (spotreport.Workload, bool) {
 	return spotreport.Workload{}, false
 }
 
