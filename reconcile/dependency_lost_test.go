@@ -224,3 +224,30 @@ func TestASecretThatMayBeReadIsAlsoWhereOthersMayNot(t *testing.T) {
 		s.cancel()
 	})
 }
+
+// Rights may be for names: who has one of fifty is asked for in its turn, and not only if it happens to be the first to be asked for.
+func TestASecretThatMayBeReadIsFoundAmongThoseThatMayNot(t *testing.T) {
+	for _, readable := range []string{"cm-0", "cm-23", "cm-49"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t, func(cm *corev1.ConfigMap) []Dependency {
+				return []Dependency{OnSecret(types.NamespacedName{Name: cm.Name})}
+			})
+			member := s.hiding(0)
+			member.api.hidden.Clear()
+			must(t, member.api.Create(t.Context(), secret(readable)))
+			for i := range 50 {
+				name := fmt.Sprint("cm-", i)
+				if name != readable {
+					member.api.hidden.Store(name, true)
+				}
+				member.add(configMap(name))
+			}
+			time.Sleep(5 * refusedAgain) // 16 in each
+			s.waits("a", readable, "")
+			if n := member.api.gets.count(); n > 50+6*32 {
+				t.Errorf("%d reads of 50 names", n)
+			}
+			s.cancel()
+		})
+	}
+}

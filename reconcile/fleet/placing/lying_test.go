@@ -416,6 +416,36 @@ func TestAStatusThatIsRefusedIsWrittenWithLessText(t *testing.T) {
 	}
 }
 
+// An HPA finds pods by the status's selector: what fails for a moment must not take it out.
+func TestAStatusThatFailsForAMomentKeepsItsTexts(t *testing.T) {
+	placement := web(9, 3)
+	placement.Status.Selector = "app=web"
+	b := newBench(t, placement)
+	b.refuses["a"] = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New(strings.Repeat("no; ", 100)))
+	failures := 0
+	b.refusesStatus = func(*v1alpha1.FleetPlacement) error {
+		if failures++; failures%2 == 1 {
+			return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+		}
+		return nil
+	}
+	p := b.rounds(40)
+	if a := p.Status.Members[0]; failures < 2 || len(a.Reason) <= lean.reason || p.Status.Selector == "" {
+		t.Errorf("%d failures, reason %q, selector %q", failures, a.Reason, p.Status.Selector)
+	}
+	// Nor what is refused for good.
+	b.refusesStatus = func(p *v1alpha1.FleetPlacement) error {
+		if len(p.Status.Members[0].Reason) > lean.reason {
+			return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+		}
+		return nil
+	}
+	b.ask(12)
+	if p = b.rounds(5); p.Status.Selector == "" || b.ready() != 12 {
+		t.Errorf("selector %q, %d ready", p.Status.Selector, b.ready())
+	}
+}
+
 // Reasons of members that are short are kept where others are not.
 func TestTheStatusOfThousandsOfMembersIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)

@@ -21,7 +21,7 @@ var (
 	// full is what a status has.
 	full = bounds{message: 4 << 10, reason: 512, reasons: 256 << 10, selector: maxSelector}
 	// lean is what is left of it for a hub cluster that refuses the full one. What was decided is in it all the same.
-	lean = bounds{message: 256, reason: 64, reasons: 32 << 10}
+	lean = bounds{message: 256, reason: 64, reasons: 32 << 10, selector: maxSelector}
 )
 
 // bound clips all texts of a status. It changes those of its lists in place.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,15 +77,17 @@ func (c *Controller) writeStatus(ctx context.Context, it *item, status *v1alpha1
 }
 
 // refusesContent reports whether an API server refuses what is in an object, which its schema does not allow or which is too large. It
-// answers with an internal error where etcd finds it too large.
+// answers with an internal error where etcd, or its client for etcd, finds it too large; other internal errors are those of the moment.
 func refusesContent(err error) bool {
 	var refused apierrors.APIStatus
 	if !errors.As(err, &refused) {
 		return false
 	}
-	switch refused.Status().Code {
-	case http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge, http.StatusInternalServerError:
+	switch status := refused.Status(); status.Code {
+	case http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		return true
+	case http.StatusInternalServerError:
+		return strings.Contains(status.Message, "request is too large") || strings.Contains(status.Message, "message larger than max")
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -45,6 +46,7 @@ type historyZone struct {
 	text    []byte // nil: it is to be written again
 	changed bool   // since [History.Changed] was called
 	noted   int64  // when it was noted last, whether that was a change or not; 0: not since it was read
+	ended   bool   // its member is not registered any more
 }
 
 // Observation is what was seen of the spot supply of a member.
@@ -95,7 +97,7 @@ func (h *History) Note(o *Observation) bool {
 		h.zones[key] = zone
 		delete(h.gone, key)
 	}
-	zone.noted = o.At
+	zone.noted, zone.ended = o.At, false
 	if h.began == 0 {
 		h.began = o.At
 	}
@@ -126,7 +128,7 @@ func (h *History) End(registered []string, at int64) (changed bool) {
 	for name, zone := range h.zones {
 		_, file, _ := strings.Cut(name, historyBetween)
 		last := zone.Changes[len(zone.Changes)-1]
-		if stays[file] || last.Capacity == 0 {
+		if zone.ended = !stays[file]; !zone.ended || last.Capacity == 0 {
 			continue
 		}
 		zone.Changes = append(zone.Changes, Change{At: max(at, last.At), Capacity: 0})
@@ -161,8 +163,9 @@ func (h *History) Changed(limit int) (files map[string][]byte, gone []string) {
 	return files, gone
 }
 
-// Trim forgets until all files have at most so many bytes, each time something of the member whose files have the most: first what nothing
-// has noted for an hour, then the older half of the longest. So no member, however many shapes it shows, pushes out what is known about others.
+// Trim forgets until all files have at most so many bytes: first files of members that are gone, once nothing has noted them for an hour; then,
+// each time, something of the member whose files have the most: what nothing has noted for an hour, or the older half of the longest. So no
+// member, however many shapes it shows, pushes out what is known about others.
 func (h *History) Trim(limit int) {
 	for h.Bytes() > limit && h.forget() {
 	}
@@ -198,12 +201,30 @@ func (z *historyZone) bytes() []byte {
 // deadAfter is how many seconds a file may go without being noted, while others are, before nothing is thought to have the shape.
 const deadAfter = 3600
 
-// largest returns the files of the member whose files have the most bytes, in order.
-func (h *History) largest() (names []string) {
+// forget drops one file or shortens one; false: there is nothing. See [History.Trim].
+func (h *History) forget() bool {
+	if len(h.zones) == 0 {
+		return false
+	}
+	all := slices.Sorted(maps.Keys(h.zones))
+	ended := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !h.zones[name].ended })
+	largest := h.largest(all)
+	for _, names := range [][]string{ended, largest} {
+		if name, ok := h.dead(names); ok {
+			h.drop(name)
+			return true
+		}
+	}
+	h.shorten(largest)
+	return true
+}
+
+// largest returns, of these files, those of the member whose files have the most bytes, in their order.
+func (h *History) largest(names []string) []string {
 	files, sizes := map[string][]string{}, map[string]int{}
-	for name, zone := range h.zones {
+	for _, name := range names {
 		_, member, _ := strings.Cut(name, historyBetween)
-		files[member], sizes[member] = append(files[member], name), sizes[member]+len(name)+len(zone.bytes())
+		files[member], sizes[member] = append(files[member], name), sizes[member]+len(name)+len(h.zones[name].bytes())
 	}
 	most := ""
 	for _, member := range slices.Sorted(maps.Keys(sizes)) {
@@ -211,49 +232,49 @@ func (h *History) largest() (names []string) {
 			most = member
 		}
 	}
-	slices.Sort(files[most])
 	return files[most]
 }
 
-// forget drops, of the member whose files have the most bytes, the file that nothing notes any more, the older half of the changes of the
-// longest file, or the file that changed the longest ago; false: there is nothing.
-func (h *History) forget() bool {
-	if len(h.zones) == 0 {
-		return false
-	}
-	names := h.largest()
-	longest, oldest, dead, newest := names[0], names[0], names[0], int64(0)
-	last := func(name string) int64 { all := h.zones[name].Changes; return all[len(all)-1].At }
-	noted := func(name string) int64 { return max(h.zones[name].noted, h.began) } // what is not noted yet has an hour from the start
-	for _, name := range names {
-		zone := h.zones[name]
-		if len(zone.Changes) > len(h.zones[longest].Changes) {
-			longest = name
-		}
-		if last(name) < last(oldest) {
-			oldest = name
-		}
-		if before := noted(dead); noted(name) < before || (noted(name) == before && last(name) < last(dead)) {
-			dead = name
-		}
-	}
+// dead is the one of these files that has not been noted for the longest; false: others were noted less than an hour after it. What has not
+// been noted since the history was read has an hour from then.
+func (h *History) dead(names []string) (name string, ok bool) {
+	noted := func(name string) int64 { return max(h.zones[name].noted, h.began) }
+	newest := int64(0)
 	for name := range h.zones {
 		newest = max(newest, noted(name))
 	}
-	if newest-noted(dead) > deadAfter {
-		h.drop(dead)
-		return true
+	for _, other := range names {
+		if name == "" || cmp.Or(cmp.Compare(noted(other), noted(name)), cmp.Compare(h.zones[other].last(), h.zones[name].last())) < 0 {
+			name = other
+		}
 	}
-	if zone := h.zones[longest]; len(zone.Changes) > 1 {
-		half := len(zone.Changes) / 2
-		h.dropped += half
-		zone.Changes, zone.Metadata.Forgotten = slices.Clone(zone.Changes[half:]), true
-		zone.text, zone.changed = nil, true
-		return true
-	}
-	h.drop(oldest)
-	return true
+	return name, name != "" && newest-noted(name) > deadAfter
 }
+
+// shorten drops the older half of the changes of the longest of these files or, where each has one, the file that changed the longest ago.
+func (h *History) shorten(names []string) {
+	longest, oldest := names[0], names[0]
+	for _, name := range names {
+		if len(h.zones[name].Changes) > len(h.zones[longest].Changes) {
+			longest = name
+		}
+		if h.zones[name].last() < h.zones[oldest].last() {
+			oldest = name
+		}
+	}
+	zone := h.zones[longest]
+	if len(zone.Changes) < 2 {
+		h.drop(oldest)
+		return
+	}
+	half := len(zone.Changes) / 2
+	h.dropped += half
+	zone.Changes, zone.Metadata.Forgotten = slices.Clone(zone.Changes[half:]), true
+	zone.text, zone.changed = nil, true
+}
+
+// last is when the file changed last.
+func (z *historyZone) last() int64 { return z.Changes[len(z.Changes)-1].At }
 
 // drop forgets a file.
 func (h *History) drop(name string) {

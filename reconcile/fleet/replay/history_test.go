@@ -167,6 +167,34 @@ func TestAMemberOfManyShapesPushesOutNothingOfOthers(t *testing.T) {
 	}
 }
 
+// Clusters may have new names with each generation.
+func TestMembersThatAreGoneAreForgottenBeforeOthersLoseAnything(t *testing.T) {
+	h := newHistory(t)
+	const generations = 40
+	var at int64
+	for generation := range int64(generations) {
+		name := fmt.Sprint("blue-", generation)
+		for range int64(20) {
+			at += 1000
+			h.Note(observed("lasting", "eu", int(at/1000%3), at))
+			h.Note(observed("of its own", name, int(at/1000), at))
+		}
+		at += 1000
+		h.Note(observed("lasting", "eu", int(at/1000%3), at))
+		h.End([]string{"eu"}, at)
+		h.Trim(48 << 10)
+	}
+	if zone := h.zones[HistoryKey("lasting", "eu")]; zone == nil || len(zone.Changes) != generations*21 || zone.Metadata.Forgotten {
+		t.Errorf("of the member that is there is left: %+v", zone)
+	}
+	if newest := h.zones[HistoryKey("of its own", fmt.Sprint("blue-", generations-1))]; newest == nil {
+		t.Error("the member that has just gone is forgotten")
+	}
+	if h.Bytes() > 48<<10 || len(h.zones) < 3 || len(h.zones) >= generations {
+		t.Errorf("%d bytes in %d files", h.Bytes(), len(h.zones))
+	}
+}
+
 func TestAKeyIsOneThatAConfigMapTakes(t *testing.T) {
 	long := strings.Repeat("a", 253)
 	one, other := HistoryKey(`{"cpu":500}`, long), HistoryKey(`{"cpu":500}`, long[:252]+"b")

@@ -84,7 +84,7 @@ func (ds *Index) ask(ctx context.Context, d Dependency) string {
 // call asks an endpoint and wakes whom its answer concerns.
 func (ds *Index) call(d Dependency, p *endpoint) {
 	ds.calls <- struct{}{}
-	var why string
+	why := "it has not been asked"
 	if ds.wants(p) { // it may have waited for long
 		why = ds.Outside.ask(context.Background(), d)
 	}

@@ -186,6 +186,29 @@ func TestAnEndpointOnWhichNothingDependsAnyMoreIsNotCalledWhenItsTurnComes(t *te
 	})
 }
 
+// What was asked for is not met because nobody wants to know any more.
+func TestAnEndpointThatIsNotCalledIsNotMet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		ds, n := callsOf(&asked)
+		for range callsAtOnce {
+			ds.calls <- struct{}{}
+		}
+		d := OnEndpoint("https://example.com/").of("a", "")
+		ds.note(n, d)
+		answer := make(chan string)
+		go func() { answer <- ds.ask(t.Context(), d) }()
+		synctest.Wait() // it waits for its turn
+		n.flow.Forget(n.key)
+		for range callsAtOnce {
+			<-ds.calls
+		}
+		if why := <-answer; why == "" || asked.Load() > 0 {
+			t.Errorf("%q, and asked %d times", why, asked.Load())
+		}
+	})
+}
+
 func TestAnEndpointWhoseURLIsNotValidTakesNoPlaceOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

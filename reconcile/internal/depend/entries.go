@@ -19,7 +19,9 @@ type entry struct {
 	known      bool // facts come from the target, not from a failure to look
 	readAt     time.Time
 	events     uint64 // how many the watch delivered
-	readable   bool   // the last live look was not refused
+	readable   bool   // the last live look was not refused; holds until the next one, also of another instance of the member
+	lookedAt   time.Time
+	turn       bool // may be asked although another of the place was refused
 }
 
 // serves reports whether what is known about the target answers for a dependency now. What no watch keeps is good for half the
@@ -33,14 +35,39 @@ func (e *entry) serves(d Dependency) bool {
 }
 
 // refused reports whether the member need not be asked, because it just refused to show another of the place: that is how rights are
-// given, mostly. What it did show is asked for all the same, as rights may be for names. The lock is held.
+// given, mostly. As rights may be for names, what it did show is asked for all the same, and the others by turns. The lock is held.
 func (e *entry) refused() bool {
-	return !e.readable && time.Since(e.watch.refused) < watchPause
+	if e.readable || time.Since(e.watch.refused) >= watchPause {
+		return false
+	}
+	e.watch.giveTurns(time.Now())
+	return !e.turn
+}
+
+// turnsAtOnce is how many entries of a place that refuses are asked for in a watchPause.
+const turnsAtOnce = 16
+
+// giveTurns lets those be asked for that have not been for the longest, at most once in a watchPause. The lock is held.
+func (w *placeWatch) giveTurns(now time.Time) {
+	if now.Sub(w.turnsAt) < watchPause {
+		return
+	}
+	w.turnsAt = now
+	var waiting []*entry
+	for _, e := range w.entries {
+		if e.turn = false; !e.readable {
+			waiting = append(waiting, e)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *entry) int { return a.lookedAt.Compare(b.lookedAt) })
+	for _, e := range waiting[:min(len(waiting), turnsAtOnce)] {
+		e.turn = true
+	}
 }
 
 // looked notes whether the member showed the entry when it was asked. The lock is held.
 func (e *entry) looked(there *members.Instance, f facts) {
-	e.readable = f.problem != mayNotRead
+	e.readable, e.lookedAt, e.turn = f.problem != mayNotRead, time.Now(), false
 	if !e.readable && e.watch.instance == there {
 		e.watch.refused = time.Now()
 	}
@@ -99,7 +126,7 @@ func (ds *Index) memberChanged(name string) {
 		}
 		w.stop()
 		for _, e := range w.entries {
-			e.known, e.readAt, e.readable = false, time.Time{}, false
+			e.known, e.readAt = false, time.Time{}
 			concerned = append(concerned, e.everybody()...)
 		}
 		w.start(there)

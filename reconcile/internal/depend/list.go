@@ -55,6 +55,7 @@ func (s *placeStore) list(ctx context.Context, source client.Reader) (runtime.Ob
 	}
 	restart := func() {
 		all.ResourceVersion = ""
+		pages, objects = 0, 0 // a list begins anew twice at most
 		for e := range listed {
 			listed[e] = facts{}
 		}

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// watchPause is the longest time between two tries to watch what the member refuses, or cannot list in
-	// a number of pages.
+	// watchPause is the longest time between two tries to watch what the member refuses.
 	watchPause = 30 * time.Second
+	// endlessPause is the longest time between two tries to watch what the member cannot list in a number of pages: each try reads all of them.
+	endlessPause = 10 * time.Minute
 	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
 	watchSoon = time.Second
 )
@@ -21,8 +22,8 @@ const (
 // watchAgain is how long the next try to watch waits after n that failed in a row, the last with err; nil: the watch ended.
 // random is in [0, 1).
 func watchAgain(err error, n uint32, random float64) time.Duration {
-	if errors.As(err, new(*endlessError)) { // it took long already
-		return retry.Jitter(watchPause, random)
+	if errors.As(err, new(*endlessError)) {
+		return retry.Jitter(min(watchPause<<min(n-1, 10), endlessPause), random)
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

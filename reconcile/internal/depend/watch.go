@@ -55,6 +55,7 @@ type placeWatch struct {
 	synced   bool
 	closed   time.Time // since when it is not synced
 	refused  time.Time // when the member forbade to read one of the entries; zero: not since the watch was tried last
+	turnsAt  time.Time // when entries were given turns to be asked for although it does
 	epoch    int       // counts starts, so that what an older run still delivers is dropped
 }
 
@@ -123,8 +124,7 @@ func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int
 		w.interrupted(epoch)
 		if endless := (*endlessError)(nil); errors.As(err, &endless) {
 			w.ds.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", endless)
-		}
-		if time.Since(began) > watchPause {
+		} else if time.Since(began) > watchPause {
 			failed = 1
 		}
 		pause := time.NewTimer(watchAgain(err, failed, rand.Float64())) //nolint:gosec // spreads load

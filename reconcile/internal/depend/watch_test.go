@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -125,6 +126,29 @@ func TestAListWhosePagesAreLargerThanAskedEndsAtANumberOfObjects(t *testing.T) {
 	})
 	if _, err := store.list(t.Context(), source); !errors.As(err, new(*endlessError)) || pages != 4 {
 		t.Errorf("%v after %d pages, want an error after four", err, pages)
+	}
+}
+
+func TestAListThatBeginsAnewIsCountedAnew(t *testing.T) {
+	store, _ := placeOfSecrets()
+	expired := false
+	source := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			page, asked := list.(*metav1.PartialObjectMetadataList), (&client.ListOptions{}).ApplyOptions(options)
+			switch {
+			case asked.Continue == "":
+				page.Items, page.Continue = make([]metav1.PartialObjectMetadata, maxObjects*2/3), "more"
+			case !expired:
+				expired = true
+				return apierrors.NewResourceExpired("compacted")
+			default:
+				page.Items, page.Continue = make([]metav1.PartialObjectMetadata, maxObjects/4), ""
+			}
+			return nil
+		},
+	}).Build()
+	if _, err := store.list(t.Context(), source); err != nil || !expired {
+		t.Errorf("%v; expired %t", err, expired)
 	}
 }
 
