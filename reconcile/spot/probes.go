@@ -125,7 +125,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	plan := dir.droughts.Step(now)
 	dir.dry = m.engine.reportDroughts(m.name, dir.dry, dir.droughts, now)
 	recheck = plan.Recheck
-	if len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
+	if !plan.Empty() {
 		recheck, err = when.Earlier(recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.Census.Steering(), plan, now)
 	}
 	m.noteOrphans(ctx, m.finishOrphans(ctx, dir, now))
@@ -157,6 +157,9 @@ func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, p
 	}
 	for i := range plan.Create {
 		problems = append(problems, m.engine.createProbe(ctx, c, namespace, steering, &plan.Create[i]))
+	}
+	for i := range plan.Note {
+		problems = append(problems, m.engine.noteProbe(ctx, c, namespace, &plan.Note[i]))
 	}
 	for _, name := range plan.Open {
 		if m.engine.steeredOtherwise(ctx, c, namespace, steering, name) {
@@ -224,16 +227,31 @@ func priorityClass() *schedulingv1.PriorityClass {
 
 // openProbe takes the gate off, and notes when.
 func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name string, now time.Time) error {
-	patch, err := json.Marshal(map[string]any{
+	return patchProbe(ctx, c, namespace, name, "open", map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{e.options.Keys.ProbeOpened(): now.UTC().Format(time.RFC3339)}},
 		"spec":     map[string]any{"schedulingGates": nil},
 	})
+}
+
+// noteProbe writes on a probe for which namespaces its decision holds.
+func (e *Engine) noteProbe(ctx context.Context, c client.Client, namespace string, p *shortage.Probe) error {
+	key := e.options.Keys.ProbeNamespaces()
+	var value any // missing: for all
+	if names, some := p.Annotations(e.options.Keys)[key]; some {
+		value = names
+	}
+	return patchProbe(ctx, c, namespace, p.Name, "annotate", map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+}
+
+// patchProbe changes a probe, if it is still there. does says what for.
+func patchProbe(ctx context.Context, c client.Client, namespace, name, does string, change map[string]any) error {
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := client.IgnoreNotFound(c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))); err != nil {
-		return fmt.Errorf("open probe %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("%s probe %s/%s: %w", does, namespace, name, err)
 	}
 	return nil
 }

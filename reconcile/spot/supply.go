@@ -147,7 +147,7 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *plan.Observed, 
 			continue
 		}
 		if shape, ok := d.templateShape(known); ok {
-			d.droughts.Exclude(shape, excluded, now)
+			d.droughts.Exclude(shape, key.Namespace, excluded, now)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestAProbeWithASignIsGivenUntilItsNodeIsLate(t *testing.T) {
 	}
 }
 
-func TestNoProbeIsStartedWhileReplicasOfItsShapeWait(t *testing.T) {
+func TestAProbeWaitsWhileReplicasOfItsShapeOfManyNamespacesWait(t *testing.T) {
 	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	for _, elsewhere := range []string{"b", "c"} {
@@ -154,10 +154,10 @@ func TestNoProbeIsStartedWhileReplicasOfItsShapeWait(t *testing.T) {
 		w.Observe(p, epoch)
 	}
 	w.step(epoch.Add(time.Minute))
-	if w.step(epoch.Add(time.Hour)); w.opened > 0 {
+	now := epoch.Add(time.Minute + 2*DefaultSettings().FirstProbe - time.Second)
+	if w.step(now); w.opened > 0 {
 		t.Error("an autoscaler would bring a node for the probe as well")
 	}
-	now := epoch.Add(time.Hour + time.Second)
 	w.Gone("b")
 	w.Observe(boundTo("a", cpu(100), epoch, time.Time{}), now)
 	if w.step(now); len(w.Decisions()) > 0 {

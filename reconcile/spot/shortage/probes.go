@@ -36,6 +36,7 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 	p, exists := d.probes[name]
 	if over := d.probeOver(&p); exists && !p.Gated {
 		if now.Before(over) {
+			plan.note(&p, v)
 			plan.Recheck = when.Earlier(plan.Recheck, over)
 			return name
 		}
@@ -45,15 +46,28 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 		v.NextProbe = d.nextProbe(v, v.rested)
 		name, exists = ProbeName(v.text, &v.Decision), false
 	}
-	switch {
-	case !exists:
+	if !exists {
 		plan.Create = append(plan.Create, Probe{Name: name, Decision: v.Decision, Gated: true})
+		return name
+	}
+	plan.note(&p, v)
+	switch latest := v.NextProbe.Add(d.settings.FirstProbe); {
 	case now.Before(v.NextProbe):
 		plan.Recheck = when.Earlier(plan.Recheck, v.NextProbe)
-	case d.easiest(v) && !d.waitAnyway(v):
+	case !d.easiest(v):
+	case now.Before(latest) && d.waitAnyway(v):
+		plan.Recheck = when.Earlier(plan.Recheck, latest)
+	default:
 		plan.Open = append(plan.Open, name)
 	}
 	return name
+}
+
+// note has the namespaces written on a probe that its decision holds for, if others are on it: they are lost with this process otherwise.
+func (p *Plan) note(probe *Probe, v *decision) {
+	if !slices.Equal(probe.Namespaces, v.Namespaces) {
+		p.Note = append(p.Note, Probe{Name: probe.Name, Decision: v.Decision})
+	}
 }
 
 // easiest reports whether no decision that holds for the same namespaces stands on easier requirements: as long as one does, a probe of this one
@@ -67,8 +81,8 @@ func (d *Tracker) easiest(v *decision) bool {
 	return true
 }
 
-// waitAnyway reports whether replicas of many namespaces that are no harder to place wait anyway: then no probe is needed, which would be one pod more
-// for which an autoscaler brings a node. Those of few may wait for other reasons.
+// waitAnyway reports whether replicas of many namespaces that are no harder to place wait anyway: then the probe has time, which would be one pod more
+// for which an autoscaler brings a node. Those of few may wait for other reasons, and so may all of them: it has time for [Settings.FirstProbe].
 func (d *Tracker) waitAnyway(v *decision) bool {
 	return d.waitIn(v, noNamespace, func(*waiting) bool { return true })
 }

@@ -147,21 +147,21 @@ func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 
 func TestAnExclusionIsADecisionUntilANodeFits(t *testing.T) {
 	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintSelector+"team=a")
-	w.Exclude(shape, true, epoch)
-	w.Exclude(shape, true, epoch.Add(time.Minute))
+	w.Exclude(shape, testNamespace, true, epoch)
+	w.Exclude(shape, testNamespace, true, epoch.Add(time.Minute))
 	if plan := w.step(epoch.Add(time.Minute)); len(plan.Create) != 1 || !plan.Create[0].Since.Equal(epoch) {
 		t.Errorf("%+v", plan)
 	}
 	if _, dry := w.Dry(cpu(100), testNamespace); dry {
 		t.Error("it speaks for pods that ask for less")
 	}
-	w.Exclude(shape, false, epoch.Add(2*time.Minute))
+	w.Exclude(shape, testNamespace, false, epoch.Add(2*time.Minute))
 	if plan := w.step(epoch.Add(2 * time.Minute)); len(w.Decisions()) > 0 || len(plan.Delete) != 1 {
 		t.Errorf("%+v", plan)
 	}
 	w.Observe(pendingPod("a", shape, epoch), epoch)
 	w.step(epoch.Add(time.Hour))
-	if w.Exclude(shape, false, epoch.Add(time.Hour)); len(w.Decisions()) != 1 {
+	if w.Exclude(shape, testNamespace, false, epoch.Add(time.Hour)); len(w.Decisions()) != 1 {
 		t.Error("a node that fits by its labels ends a drought that pods have found")
 	}
 }
@@ -173,8 +173,8 @@ func TestDecisionsThatAreOverTakeLittle(t *testing.T) {
 		return capacity.Requirements{Constraints: []string{fmt.Sprint("node:", n, strings.Repeat("a", 60_000))}}
 	}
 	for n := range 1000 {
-		d.Exclude(shape(n), true, now)
-		d.Exclude(shape(n), false, now)
+		d.Exclude(shape(n), testNamespace, true, now)
+		d.Exclude(shape(n), testNamespace, false, now)
 		now = now.Add(time.Millisecond)
 	}
 	bytes := 0

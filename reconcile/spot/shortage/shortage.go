@@ -97,14 +97,20 @@ type Plan struct {
 	Create []Probe
 	// Open are the names of probes whose gate comes off now, which writes [policy.Keys.ProbeOpened] as well.
 	Open []string
+	// Note are probes whose decision holds for other namespaces than is written on them.
+	Note []Probe
 	// Delete are the names of probes that are over.
 	Delete []string
 	// Recheck is when to step again although nothing has changed; zero: only on change.
 	Recheck time.Time
 }
 
+// Empty reports whether nothing has to be done.
+func (p *Plan) Empty() bool { return len(p.Create)+len(p.Open)+len(p.Note)+len(p.Delete) == 0 }
+
 // add takes in the plan of another shortage.
 func (p *Plan) add(other Plan) {
-	p.Create, p.Open, p.Delete = append(p.Create, other.Create...), append(p.Open, other.Open...), append(p.Delete, other.Delete...)
+	p.Create, p.Open = append(p.Create, other.Create...), append(p.Open, other.Open...)
+	p.Note, p.Delete = append(p.Note, other.Note...), append(p.Delete, other.Delete...)
 	p.Recheck = when.Earlier(p.Recheck, other.Recheck)
 }

@@ -32,6 +32,8 @@ type Tracker struct {
 
 	pending   map[types.UID]waiting // unschedulable pods
 	decisions map[string]*decision  // by the text of their requirements
+	sizes     map[string]size       // of the decisions, by the namespaces that they were made for
+	bytes     int                   // of the texts of all decisions
 	past      map[string]*ended
 	probes    map[string]Probe // that exist, by name
 	signs     map[string]sign  // of nodes that come for probes, by their names
@@ -52,14 +54,10 @@ func judged(shape capacity.Requirements) bool {
 // manyNamespaces is how many namespaces have to have pods that find no node until a decision holds for all.
 const manyNamespaces = 3
 
-// maxOwn is how many decisions stand that the pods of one namespace alone show, and maxOwnBytes how long their texts are together;
-// maxDecisionBytes is how long those of all are. Each has a probe, and whoever may write a template chooses how many there are. Further
-// shortages are not found.
-const maxOwn, maxOwnBytes, maxDecisionBytes = 64, 512 << 10, 8 << 20
-
 type decision struct {
 	Decision
 	text     string
+	of       string // the namespace that it was made for; empty: not known, for only its probe is left
 	made     time.Time
 	by       map[string]time.Time // namespaces whose pods show it, at most manyNamespaces, and when one was last pending
 	rested   time.Time            // when the last probe was over, else when the decision was made
@@ -73,7 +71,7 @@ func NewSpotTracker(s Settings) *Tracker { return NewTracker(capacity.Spot, s, &
 // NewTracker is [NewSpotTracker] for a capacity type, with start times that several may share.
 func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tracker {
 	return &Tracker{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, decisions: map[string]*decision{},
-		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: tried{at: map[string]time.Time{}}}
+		sizes: map[string]size{}, past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: tried{at: map[string]time.Time{}}}
 }
 
 // Observe takes in what is known about a pod that is steered to the capacity type, whether a node has it or not.
@@ -109,15 +107,17 @@ func (d *Tracker) Observe(p Pod, now time.Time) {
 // Gone takes in that a pod is being deleted, is gone, or is no longer steered to the capacity type.
 func (d *Tracker) Gone(uid types.UID) { delete(d.pending, uid) }
 
-// Exclude takes in whether the nodes of the type that there are leave out pods of some requirements by their labels. That is a decision at
-// once, for no pod has to wait to find it out; it ends with the first node that fits.
-func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
-	v := d.decisions[shape.String()]
+// Exclude takes in whether the nodes of the type that there are leave out pods of some requirements by their labels, which pods of a namespace
+// have. That is a decision at once, for no pod has to wait to find it out; it ends with the first node that fits. Where the namespace has too
+// many there is none, and no probe: that the nodes leave its pods out is known without it.
+func (d *Tracker) Exclude(shape capacity.Requirements, namespace string, excluded bool, now time.Time) {
+	text := shape.String()
+	v := d.decisions[text]
 	switch {
 	case !excluded && v != nil && v.excluded:
 		d.end(v, now)
-	case excluded && judged(shape) && !d.covers(shape, nil):
-		d.declare(shape, nil, now).excluded = true
+	case excluded && judged(shape) && !d.covers(shape, nil) && d.makeRoom(namespace, len(text), now):
+		d.declare(&decision{Decision: Decision{Requirements: shape}, text: text, of: namespace, excluded: true}, now)
 	}
 }
 
@@ -150,13 +150,14 @@ func (d *Tracker) ObserveProbe(p Probe, now time.Time) {
 		for _, namespace := range p.Namespaces {
 			v.support(namespace, p.Since)
 		}
-		d.decisions[text] = v
+		if len(p.Namespaces) == 1 {
+			v.of = p.Namespaces[0]
+		}
+		d.put(v)
 		d.generation++
 		return
 	}
-	if p.Namespaces == nil {
-		d.widen(v)
-	}
+	d.join(v, p.Namespaces, now)
 	if p.Since.Equal(v.Since) && p.Tries > v.Tries {
 		v.Tries, v.NextProbe, v.rested = p.Tries, p.NextProbe, p.NextProbe.Add(-d.backoff(p.Tries))
 	}
@@ -226,12 +227,13 @@ func (d *Tracker) Forget(text string, since, now time.Time) {
 // Judge makes the decisions that are due, and returns when the next pod will have waited for too long; zero: none waits.
 func (d *Tracker) Judge(now time.Time) (next time.Time) {
 	d.forgetPast(now)
+	refused := map[string]struct{}{}
 	for _, p := range d.pending {
 		switch overdue := d.overdue(&p, now); {
 		case now.Before(overdue):
 			next = when.Earlier(next, overdue)
 		case !p.Unasked:
-			d.judge(&p.Pod, now)
+			d.judge(&p.Pod, refused, now)
 		}
 	}
 	return next
@@ -247,21 +249,26 @@ func (d *Tracker) covers(shape capacity.Requirements, namespaces []string) bool 
 	return false
 }
 
-// judge takes in that a pod has waited for too long.
-func (d *Tracker) judge(p *Pod, now time.Time) {
+// judge takes in that a pod has waited for too long. refused are the namespaces for which there was no room for a decision: the text of
+// requirements takes long to write, and is not written for each of their pods.
+func (d *Tracker) judge(p *Pod, refused map[string]struct{}, now time.Time) {
 	for _, v := range d.decisions {
 		if v.Requirements.AtLeast(p.Requirements) && v.support(p.Namespace, now) {
 			d.show(v)
 		}
 	}
 	namespaces := []string{p.Namespace}
-	if d.covers(p.Requirements, namespaces) || !d.mayDeclare(p) {
+	if _, full := refused[p.Namespace]; full || d.covers(p.Requirements, namespaces) {
 		return
 	}
-	waited := d.pendingSince(p)
-	over := d.past[p.Requirements.String()]
-	v := d.declare(p.Requirements, namespaces, now)
-	v.waited = waited
+	text := p.Requirements.String()
+	if !d.makeRoom(p.Namespace, len(text), now) {
+		refused[p.Namespace] = struct{}{}
+		return
+	}
+	over := d.past[text]
+	v := &decision{Decision: Decision{Requirements: p.Requirements, Namespaces: namespaces}, text: text, of: p.Namespace, waited: d.pendingSince(p)}
+	d.declare(v, now)
 	v.support(p.Namespace, now)
 	if over != nil && over.probed && p.Replica != "" {
 		d.tried.add(p.Replica, now)
@@ -310,23 +317,21 @@ func (d *Tracker) widen(v *decision) {
 	}
 }
 
-// mayDeclare reports whether there is room for a decision on a pod's requirements.
-func (d *Tracker) mayDeclare(p *Pod) bool {
-	text := len(p.Requirements.String())
-	own, ownBytes, bytes := 0, text, text
-	for _, v := range d.decisions {
-		bytes += len(v.text)
-		if _, shown := v.by[p.Namespace]; shown && len(v.by) == 1 {
-			own++
-			ownBytes += len(v.text)
+// join takes in for which namespaces another process has found that a decision holds; nil: for all.
+func (d *Tracker) join(v *decision, namespaces []string, now time.Time) {
+	if namespaces == nil {
+		d.widen(v)
+	}
+	for _, namespace := range namespaces {
+		if _, known := v.by[namespace]; !known && v.support(namespace, now) {
+			d.show(v)
 		}
 	}
-	return own < maxOwn && ownBytes <= maxOwnBytes && bytes <= maxDecisionBytes
 }
 
-// declare makes a decision that holds for some namespaces; nil: for all. One that comes back goes on with its back-off.
-func (d *Tracker) declare(shape capacity.Requirements, namespaces []string, now time.Time) *decision {
-	v := &decision{Decision: Decision{Requirements: shape, Capacity: d.capacity, Since: now.Truncate(time.Second), Namespaces: namespaces}, text: shape.String(), made: now, rested: now}
+// declare makes a decision on requirements, for which there is room. One that comes back goes on with its back-off.
+func (d *Tracker) declare(v *decision, now time.Time) {
+	v.Capacity, v.Since, v.made, v.rested = d.capacity, now.Truncate(time.Second), now, now
 	if over, ok := d.past[v.text]; ok {
 		over.resume(v)
 	}
@@ -336,9 +341,8 @@ func (d *Tracker) declare(shape capacity.Requirements, namespaces []string, now 
 			d.end(harder, now)
 		}
 	}
-	d.decisions[v.text] = v
+	d.put(v)
 	d.generation++
-	return v
 }
 
 // supported reports whether pods that are no harder to place than the decision says have waited for too long and still do: one of a namespace
@@ -370,7 +374,7 @@ func (d *Tracker) waitIn(v *decision, namespace string, is func(p *waiting) bool
 
 func (d *Tracker) end(v *decision, now time.Time) *ended {
 	over := &ended{Decision: v.Decision, at: now}
-	delete(d.decisions, v.text)
+	d.drop(v)
 	d.past[v.text] = over
 	d.boundPast()
 	d.generation++

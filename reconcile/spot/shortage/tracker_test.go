@@ -50,6 +50,12 @@ func (w *trackerWorld) step(now time.Time) Plan {
 		w.probes[p.Name] = p
 		w.ObserveProbe(p, now)
 	}
+	for _, noted := range plan.Note {
+		p := w.probes[noted.Name]
+		p.Namespaces = noted.Namespaces
+		w.probes[p.Name] = p
+		w.ObserveProbe(p, now)
+	}
 	for _, name := range plan.Open {
 		p := w.probes[name]
 		p.Gated, p.OpenedAt = false, now
@@ -104,7 +110,7 @@ func TestSpotIsDryForAShapeOnceAPodHasWaitedForItsTimeout(t *testing.T) {
 	if len(plan.Create) != 1 || !plan.Create[0].Gated || !plan.Create[0].NextProbe.Equal(now.Add(2*time.Minute)) {
 		t.Errorf("%+v", plan)
 	}
-	if plan := w.Step(now); len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 || !plan.Recheck.Equal(now.Add(2*time.Minute)) {
+	if plan := w.Step(now); !plan.Empty() || !plan.Recheck.Equal(now.Add(2*time.Minute)) {
 		t.Errorf("with its probe there, nothing is to be done: %+v", plan)
 	}
 }
@@ -435,7 +441,7 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 				}
 			}
 			w.step(now)
-			if again := w.Step(now); len(again.Create)+len(again.Open)+len(again.Delete) > 0 {
+			if again := w.Step(now); !again.Empty() {
 				t.Fatalf("not idempotent: %+v", again)
 			}
 			for _, p := range pods {
@@ -465,7 +471,7 @@ func TestRequirementsOfVeryManyPartsAreNotJudged(t *testing.T) {
 			t.Errorf("a pod of %d parts that waits makes %d decisions: %+v", n, len(d.Decisions()), next)
 		}
 		d = NewSpotTracker(DefaultSettings())
-		d.Exclude(cpu(100, parts[:n]...), true, epoch)
+		d.Exclude(cpu(100, parts[:n]...), testNamespace, true, epoch)
 		if len(d.Decisions()) == 1 != judged {
 			t.Errorf("pods of %d parts that nodes leave out make %d decisions", n, len(d.Decisions()))
 		}
@@ -536,6 +542,71 @@ func TestAShortageHoldsForAllOnceItsProbeHasFailedOrManyShowIt(t *testing.T) {
 	for name, w := range map[string]*trackerWorld{"a probe has failed": probed, "pods of three namespaces wait": shown} {
 		if _, dry := w.Dry(cpu(100), "z"); !dry || len(w.Decisions()) != 1 {
 			t.Errorf("%s: %v", name, w.Decisions())
+		}
+	}
+}
+
+// Where pods of many namespaces wait, an autoscaler needs no probe to bring nodes. But why they find none is not all in their requirements.
+func TestPodsOfManyNamespacesThatWaitPutOffAProbeForAWhileOnly(t *testing.T) {
+	w := newTrackerWorld()
+	for _, namespace := range []string{"a", "b", "c"} {
+		w.Observe(inNamespace(namespace, pendingPod("p", cpu(1), epoch)), epoch)
+	}
+	now := epoch.Add(time.Minute)
+	w.step(now)
+	now = now.Add(DefaultSettings().FirstProbe)
+	latest := now.Add(DefaultSettings().FirstProbe)
+	if plan := w.step(now); w.opened != 0 || !plan.Recheck.Equal(latest) {
+		t.Errorf("%d probes are opened, and it is looked at again at %s", w.opened, plan.Recheck)
+	}
+	if w.step(latest); w.opened != 1 {
+		t.Fatalf("%d probes are opened", w.opened)
+	}
+	w.bindOpen(latest)
+	w.step(latest)
+	if _, dry := w.Dry(cpu(100), testNamespace); dry {
+		t.Error("pods that find no node for reasons of their own turn spot off for all, and a probe has found room")
+	}
+}
+
+// Probes are the memory of a process that takes over, whichever namespaces have shown a decision since its probe was made.
+func TestNamespacesThatShowADecisionLaterAreWrittenOnItsProbe(t *testing.T) {
+	for name, opened := range map[string]bool{"before it is opened": false, "after": true} {
+		w, standby := newTrackerWorld(), NewSpotTracker(DefaultSettings())
+		first := inNamespace("a", pendingPod("p", cpu(100), epoch))
+		now := epoch.Add(time.Minute)
+		for _, d := range []*Tracker{w.Tracker, standby} {
+			d.Observe(first, epoch)
+			d.Step(now)
+		}
+		w.step(now)
+		if opened {
+			now = now.Add(DefaultSettings().FirstProbe)
+			w.step(now)
+		}
+		for n, namespace := range []string{"b", "c"} {
+			w.Observe(inNamespace(namespace, pendingPod("p", cpu(100), epoch)), now)
+			if plan := w.step(now); len(plan.Note) != 1 || len(plan.Create)+len(plan.Delete) > 0 || w.opened == 1 != opened {
+				t.Errorf("%s: %+v", name, plan)
+			}
+			if plan := w.Step(now); !plan.Empty() {
+				t.Errorf("%s: it is noted, and done again: %+v", name, plan)
+			}
+			for _, p := range w.probes {
+				standby.ObserveProbe(p, now)
+			}
+			w.restart(now)
+			for what, d := range map[string]*Tracker{"a restart": w.Tracker, "a standby": standby} {
+				if _, dry := d.Dry(cpu(100), namespace); !dry {
+					t.Errorf("%s: %s does not know that %s has shown it", name, what, namespace)
+				}
+				if _, dry := d.Dry(cpu(100), "z"); dry != (n == 1) {
+					t.Errorf("%s: for %s it holds for all: %t", name, what, dry)
+				}
+			}
+			if plan := standby.Step(now); len(plan.Note) > 0 {
+				t.Errorf("%s: a standby knows better: %+v", name, plan.Note)
+			}
 		}
 	}
 }

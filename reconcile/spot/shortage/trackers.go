@@ -169,9 +169,9 @@ func (d *Trackers) StartTime(now time.Time) time.Duration {
 	return d.spot.starts.of(now)
 }
 
-// Exclude takes in whether the spot nodes that there are leave out pods of some requirements.
-func (d *Trackers) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
-	d.change(func() { d.spot.Exclude(shape, excluded, now) })
+// Exclude takes in whether the spot nodes that there are leave out pods of some requirements, which pods of a namespace have.
+func (d *Trackers) Exclude(shape capacity.Requirements, namespace string, excluded bool, now time.Time) {
+	d.change(func() { d.spot.Exclude(shape, namespace, excluded, now) })
 }
 
 // AskOf returns the probes for which it is to be found out whether a node is coming; see [Tracker.AskOf].

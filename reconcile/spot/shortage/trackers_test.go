@@ -54,7 +54,7 @@ func TestWhatIsDryIsPublishedWithEachChange(t *testing.T) {
 			case 2:
 				d.Gone(pod.UID)
 			case 3:
-				d.Exclude(pod.Requirements, rapid.Bool().Draw(t, "excluded"), now)
+				d.Exclude(pod.Requirements, testNamespace, rapid.Bool().Draw(t, "excluded"), now)
 			case 4:
 				d.Step(now)
 			case 5:
