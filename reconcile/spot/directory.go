@@ -56,6 +56,7 @@ type directory struct {
 	plans      map[policy.WorkloadKey]report.Workload // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	needs      shapes.Search // for owners that need a decision on a shortage; only tend looks at it
+	podShapes  shapes.Keeper // of owners
 	nodes      *nodes.Table
 	droughts   *shortage.Trackers
 	signs      *nodes.Autoscalers // of nodes that are on their way; nil: nobody can be asked
@@ -102,11 +103,11 @@ type owner struct {
 
 	mu         sync.Mutex
 	slots      *slots.Accounting
-	news       chan struct{}        // closed when something about the owner was seen; nil while nobody waits
-	search     plan.Search          // for its pods without a slot
-	unprovable time.Time            // until when no live list is tried; see proofs
-	shape      string               // of its newest pod that was seen before it was bound, as text; empty: none was
-	shown      map[types.UID]string // the shapes of its pods that no node had when they were last seen, or when it last mattered
+	news       chan struct{}            // closed when something about the owner was seen; nil while nobody waits
+	search     plan.Search              // for its pods without a slot
+	unprovable time.Time                // until when no live list is tried; see proofs
+	shape      shapes.Kept              // of its newest pod that was seen before it was bound; empty: none was, or it is the template's
+	shown      map[types.UID]shapes.Sum // of the shapes of its pods that no node had when they were last seen, or when it last mattered
 }
 
 // ownerFacts are guarded by directory.mu.
@@ -190,7 +191,11 @@ func (d *directory) pruneLocked(now time.Time) {
 	}
 	d.pruned = now
 	maps.DeleteFunc(d.workloads, func(_ policy.WorkloadKey, w *workload) bool { return stale(w.readAt, now) })
-	maps.DeleteFunc(d.owners, func(_ ownerKey, o *owner) bool { return stale(o.readAt, now) })
+	for _, o := range d.owners {
+		if stale(o.readAt, now) {
+			d.dropOwnerLocked(o)
+		}
+	}
 }
 
 func (d *directory) setPolicyLocked(w *workload) {

@@ -72,6 +72,11 @@ func (d *directory) setOwner(key ownerKey, facts ownerFacts, live bool, now time
 	o.isOfKind(facts.kind)
 	grew := facts.replicas > o.replicas
 	o.ownerFacts = facts
+	if facts.template != nil {
+		o.mu.Lock()
+		d.keepPodShape(o, o.shape.Text, facts.template.shape)
+		o.mu.Unlock()
+	}
 	if grew {
 		o.signal()
 	}
@@ -123,14 +128,24 @@ func (d *directory) dropUnknownOwner(key ownerKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if o := d.owners[key]; o != nil && o.kind == "" {
-		delete(d.owners, key)
+		d.dropOwnerLocked(o)
 	}
 }
 
 func (d *directory) removeOwner(key ownerKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.owners, key)
+	if o := d.owners[key]; o != nil {
+		d.dropOwnerLocked(o)
+	}
+}
+
+// dropOwnerLocked forgets an owner. The caller holds mu.
+func (d *directory) dropOwnerLocked(o *owner) {
+	delete(d.owners, o.ownerKey)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	d.podShapes.Drop(&o.shape, o.namespace)
 }
 
 // standing is what an admission needs to know of a pod's owner.

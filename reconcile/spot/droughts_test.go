@@ -1,9 +1,14 @@
 package spot
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -15,7 +20,7 @@ import (
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
 func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, plan.Observed) {
 	o := d.ensureOwner(ownerKey{"shop", "set-web-1"}, "ReplicaSet")
-	o.shape = capacity.Requirements{CPU: 500}.String()
+	o.shape = shapes.Kept{Text: capacity.Requirements{CPU: 500}.String()}
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	return key, plan.Observed{Owners: []plan.Owner{{UID: "set-web-1"}}, Pods: []plan.Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
@@ -102,8 +107,87 @@ func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
 	if got, _ := d.shape(o); got.CPU != 100 {
 		t.Errorf("by the template: %v", got)
 	}
-	o.shape = capacity.Requirements{CPU: 250}.String() // a member may add to what the template asks for
+	o.shape.Text = capacity.Requirements{CPU: 250}.String() // a member may add to what the template asks for
 	if got, _ := d.shape(o); got.CPU != 250 {
 		t.Errorf("by a pod: %v", got)
 	}
+}
+
+// shapedPod is a pod of the shop as the cache has it, with its shape if no node has it.
+func shapedPod(uid, text, node string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: uid, UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: node}}
+	if node == "" {
+		pod.Annotations = map[string]string{annotationShape: text}
+	}
+	return pod
+}
+
+func TestABoundPodShowsWhatItAskedForIfItsOwnerIsKnownToAskForIt(t *testing.T) {
+	text := func(cpu int64) string { return capacity.Requirements{CPU: cpu}.String() }
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
+	key := ownerKey{"shop", "set-web-1"}
+	o := d.ensureOwner(key, "")
+	learn := func(uid string, cpu int64, node string, alive bool) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		d.learnShape(o, shapedPod(uid, text(cpu), node), d.shapeText(key), alive, true)
+	}
+	shows := func(uid types.UID, want int64) {
+		t.Helper()
+		if got, known := d.shownBy(o, uid); known != (want > 0) || got.CPU != want {
+			t.Errorf("pod %s shows %v, %t, want %d", uid, got, known, want)
+		}
+	}
+	learn("a", 100, "", true)
+	learn("a", 100, "n", true)
+	shows("a", 100)
+	shows("b", 0)
+	// A member adds to what the template asks for.
+	d.setOwner(key, ownerFacts{kind: kindReplicaSet, template: templateOf(shapedPod("", text(50), ""), nil)}, false, time.Now())
+	shows("a", 100)
+	learn("b", 50, "", true)
+	learn("b", 50, "n", true)
+	shows("b", 50)
+	shows("a", 0)
+	learn("c", 200, "", true)
+	shows("c", 200)
+	// It asks for that itself: the text is on the cached template.
+	d.setOwner(key, ownerFacts{kind: kindReplicaSet, template: templateOf(shapedPod("", text(200), ""), nil)}, false, time.Now())
+	if o.shape.Text != "" {
+		t.Errorf("%s is kept beside the template", o.shape.Text)
+	}
+	shows("c", 200)
+	learn("c", 200, "n", false)
+	if shows("c", 0); len(o.shown) != 2 {
+		t.Errorf("of %d pods it is known what they asked for, want those that live", len(o.shown))
+	}
+}
+
+// Pods name any owners, and no budget counts what is known of them once they are bound.
+func TestWhatBoundPodsAskedForTakesLittle(t *testing.T) {
+	const pods, long = 500, capacity.MaxText - 1000
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
+	before := inUse()
+	for _, owners := range []int{1, pods} {
+		for n := range pods {
+			key := ownerKey{fmt.Sprint("tenant-", n%50), types.UID(fmt.Sprint(owners, "-", n%owners))}
+			o, uid := d.ensureOwner(key, ""), fmt.Sprint(owners, "-pod-", n)
+			text := capacity.Requirements{Constraints: []string{fmt.Sprint("select:", n, strings.Repeat("a", long))}}.String()
+			o.mu.Lock()
+			d.learnShape(o, shapedPod(uid, text, ""), "", true, true)
+			d.learnShape(o, shapedPod(uid, text, "n"), "", true, true)
+			o.mu.Unlock()
+		}
+	}
+	if took := inUse() - before; took > 12<<20 {
+		t.Errorf("%d pods that are bound take %d MiB", 2*pods, took>>20)
+	}
+	for _, o := range d.owners {
+		d.removeOwner(o.ownerKey)
+	}
+	o := d.ensureOwner(ownerKey{"tenant-0", "another"}, "")
+	if d.keepPodShape(o, strings.Repeat("a", long), ""); o.shape.Text == "" {
+		t.Error("owners that are gone use up the room of others")
+	}
+	runtime.KeepAlive(d)
 }

@@ -139,10 +139,11 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 		}
 		o = f.directory.ensureOwner(key, "")
 	}
+	template := f.directory.shapeText(key)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.slots.Observe(&facts, now)
-	o.learnShape(pod, f.directory.droughts.Busy(false))
+	f.directory.learnShape(o, pod, template, facts.Alive(), f.directory.droughts.Busy(false))
 	o.signalLocked()
 }
 

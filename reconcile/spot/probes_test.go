@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +120,28 @@ func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	for _, name := range []string{pod.Name, pod.Name} { // the second time it is gone already
 		if err := deleteProbe(context.Background(), c, pod.Namespace, name); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestAProbeSaysForWhichNamespacesItsDecisionHoldsNow(t *testing.T) {
+	s := newShell(t, nil, false)
+	probe := someProbe(s.Engine)
+	probe.Namespaces = []string{"a"}
+	pod := s.probePod(probe, "plimsoll-system", spottest.ByConfiguration)
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod).Build()
+	m := s.member(testMember)
+	m.cluster = &probeWriter{m.cluster, c}
+	for _, namespaces := range [][]string{{"a", "b"}, nil} {
+		probe.Namespaces = namespaces
+		if err := m.applyProbes(context.Background(), spottest.ByConfiguration, shortage.Plan{Note: []shortage.Probe{*probe}}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := shortage.ProbeOf(s.options.Keys, pod); !ok || !got.Gated || !slices.Equal(got.Namespaces, namespaces) || got.Tries != probe.Tries {
+			t.Errorf("%v: %+v is read", namespaces, got)
 		}
 	}
 }

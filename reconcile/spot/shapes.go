@@ -71,7 +71,8 @@ func requirementsOf(text string) (capacity.Requirements, bool) {
 // template is what is known about an owner's pod template.
 type template struct {
 	labels map[string]string
-	shape  string // as text, which the cached object has as well
+	shape  string     // as text, which the cached object has as well
+	sum    shapes.Sum // of shape
 
 	// Most templates leave all nodes and domains open, and their shape need not be looked at.
 	narrow, spread bool
@@ -90,7 +91,7 @@ func templateOf(obj client.Object, labels map[string]string) *template {
 	if err != nil {
 		return nil
 	}
-	return &template{labels: labels, shape: text, narrow: len(shape.Needs) > 0, spread: len(shape.Constraints) > 0}
+	return &template{labels: labels, shape: text, sum: shapes.SumOf(text), narrow: len(shape.Needs) > 0, spread: len(shape.Constraints) > 0}
 }
 
 // needs is what the template asks of nodes; nil: nothing.
@@ -110,38 +111,58 @@ func (t *template) parsed() *shapes.Shape {
 	return shape
 }
 
-// learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for. What a pod
-// asked for before a node had it is kept for bound pods as well if that matters: a pod that was made on its node shows nothing about room
-// there. The caller holds mu.
-func (o *owner) learnShape(pod *corev1.Pod, matters bool) {
+// learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for. Which shape a pod
+// had before a node had it is kept for bound pods as well if that matters: a pod that was made on its node shows nothing about room
+// there. It is kept as a sum: pods are many, and no budget counts what is not on the cached ones. The caller holds the owner's mu.
+func (d *directory) learnShape(o *owner, pod *corev1.Pod, template string, alive, matters bool) {
 	switch text := pod.Annotations[annotationShape]; {
-	case text != "":
-		o.shape = text
+	case alive && text != "":
 		if o.shown == nil {
-			o.shown = make(map[types.UID]string, 1)
+			o.shown = make(map[types.UID]shapes.Sum, 1)
 		}
-		o.shown[pod.UID] = text
-	case pod.Spec.NodeName == "" || !matters:
+		o.shown[pod.UID] = shapes.SumOf(text)
+		d.keepPodShape(o, text, template)
+	case !alive || pod.Spec.NodeName == "" || !matters:
 		delete(o.shown, pod.UID)
 	}
 }
 
-// shownBy returns what a pod of the owner asked for before a node had it; false: it was not seen then.
-func (o *owner) shownBy(pod types.UID) (capacity.Requirements, bool) {
+// keepPodShape keeps the shape of an owner's pods where it is not that of the template. Where there is no room the owner counts as having the shape
+// of its template. The caller holds the owner's mu.
+func (d *directory) keepPodShape(o *owner, text, template string) {
+	if text == template {
+		text = ""
+	}
+	d.podShapes.Set(&o.shape, o.namespace, text)
+}
+
+// shownBy returns what a pod of an owner asked for before a node had it. False: it was not seen then, or it asked for something else than
+// the owner's newest pod and the template; such a pod ends no decision that capacity is dry, and a probe does.
+func (d *directory) shownBy(o *owner, pod types.UID) (capacity.Requirements, bool) {
+	d.mu.RLock()
+	tmpl := o.template
+	d.mu.RUnlock()
 	o.mu.Lock()
-	text := o.shown[pod]
+	sum, seen := o.shown[pod]
+	own := o.shape
 	o.mu.Unlock()
-	return requirementsOf(text)
+	switch {
+	case seen && sum == own.Sum:
+		return requirementsOf(own.Text)
+	case seen && tmpl != nil && sum == tmpl.sum:
+		return requirementsOf(tmpl.shape)
+	}
+	return capacity.Requirements{}, false
 }
 
 // shapeTextLocked returns the shape of an owner's pods, as text; empty when nothing shows it. The caller holds the directory's mu.
 func (o *owner) shapeTextLocked() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.shape == "" && o.template != nil {
+	if o.shape.Text == "" && o.template != nil {
 		return o.template.shape
 	}
-	return o.shape
+	return o.shape.Text
 }
 
 // drySinceLocked returns since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.

@@ -33,7 +33,7 @@ func (d *directory) droughtPod(namespace string, pod *plan.Pod, o *plan.Observed
 	var known bool
 	if pod.Bound {
 		p.UnschedulableSince, p.BoundAt, p.NodeJoined = time.Time{}, pod.Created, pod.NodeJoined // bound at the earliest
-		p.Requirements, known = owner.shownBy(pod.UID)
+		p.Requirements, known = d.shownBy(owner, pod.UID)
 	} else {
 		p.Requirements, known = d.shape(owner)
 	}

@@ -72,7 +72,9 @@ func TestDecisionsForOthersUseUpNoRoom(t *testing.T) {
 	for n := range 2 * maxOwn {
 		w.Observe(inNamespace("tenant", pendingPod(fmt.Sprint(n), long("x", n, 10), epoch)), epoch)
 	}
-	w.step(epoch.Add(time.Minute))
+	for range 2 { // the easy one shows what was decided after it was looked at
+		w.step(epoch.Add(time.Minute))
+	}
 	w.Observe(pendingPod("another", capacity.Requirements{Memory: 5}, epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	if _, dry := w.Dry(capacity.Requirements{Memory: 5}, testNamespace); !dry {
