@@ -37,6 +37,7 @@ func TestAListWaitsForTheBudgetOfItsFilter(t *testing.T) {
 		code   int
 	}{
 		"for a moment":  {filterBudget, time.Millisecond, mostRetries, exitOK},
+		"for a place":   {"TOO_MANY_LISTS", time.Millisecond, mostRetries, exitOK},
 		"again, again":  {filterBudget, time.Millisecond, mostRetries + 1, exitFailed},
 		"for too long":  {filterBudget, longestRetry + 1, 1, exitFailed},
 		"another limit": {"TOO_MANY_CALLS", time.Millisecond, 1, exitFailed},

@@ -226,8 +226,8 @@ func within(ctx context.Context, timeout, more time.Duration) (context.Context, 
 }
 
 // EachPage calls read for each page of a list, with a [Client.CallContext] of its own and the token of the page, "" for the first. read
-// returns the token of the next page, "" after the last. The first error of read ends it, but for a spent filter budget: then it waits as long
-// as the hub says, and reads the page again.
+// returns the token of the next page, "" after the last. The first error of read ends it, but for a spent filter budget or no place for a list in
+// an order: then it waits as long as the hub says, and reads the page again.
 func (c *Client) EachPage(ctx context.Context, read func(ctx context.Context, token string) (next string, err error)) error {
 	for token := ""; ; {
 		next, err := c.page(ctx, token, read)
@@ -239,20 +239,24 @@ func (c *Client) EachPage(ctx context.Context, read func(ctx context.Context, to
 }
 
 const (
-	// filterBudget is the reason of a list whose filter costs more than its caller has left for the moment.
+	// filterBudget is the reason of a list that costs more than its caller has left for the moment, or whose filter does.
 	filterBudget = "FILTER_BUDGET_SPENT"
+	// tooManyLists is that of a list in an order for which the hub has no place for the moment.
+	tooManyLists = "TOO_MANY_LISTS"
 	// mostRetries is how often a page is read again for that, longestRetry how long the hub may want each to wait.
 	mostRetries, longestRetry = 3, time.Minute
 )
 
-// page reads one page, and waits where the pages before it have spent what filters may cost: in an order, each evaluates it for all items.
+// page reads one page, and waits where the pages before it have spent what lists may cost, since in an order each looks at all items, or where too
+// many are made at a time.
 func (c *Client) page(ctx context.Context, token string, read func(ctx context.Context, token string) (next string, err error)) (string, error) {
 	for retries := 0; ; retries++ {
 		call, cancel := c.CallContext(ctx, 0)
 		next, err := read(call, token)
 		cancel()
 		wait, _ := client.RetryAfter(err)
-		if client.ReasonOf(err) != filterBudget || retries == mostRetries || wait > longestRetry {
+		reason := client.ReasonOf(err)
+		if reason != filterBudget && reason != tooManyLists || retries == mostRetries || wait > longestRetry {
 			return next, err
 		}
 		select {
