@@ -139,7 +139,7 @@ func mustMetrics(t *testing.T) *metrics {
 	return made
 }
 
-// coreWithManyObjects is that of a replica that knows 300 objects and stops with ctx. Filters have that budget.
+// coreWithManyObjects is that of a replica that knows 300 objects and stops with ctx. Filters of watches have that budget.
 func coreWithManyObjects(ctx context.Context, t *testing.T, budget *limits.Budgets) *core {
 	t.Helper()
 	r := shop(t)
@@ -147,7 +147,7 @@ func coreWithManyObjects(ctx context.Context, t *testing.T, budget *limits.Budge
 		r.record("prod", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
 	}
 	c := r.ledgerService(t).core
-	c.filters, c.stopping, c.recheck = budget, ctx, time.Minute
+	c.watches, c.stopping, c.recheck = budget, ctx, time.Minute
 	return c
 }
 
@@ -167,6 +167,25 @@ func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 		}
 		if err := watch("object.attempts >= 0"); !errors.Is(err, errSynced) {
 			t.Errorf("one that costs little: %v", err)
+		}
+	})
+}
+
+// What a caller owes for lists, which may be much, is no matter of their watches.
+func TestAWatchNeitherWaitsNorEndsForTheListsOfItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		c := coreWithManyObjects(ctx, t, limits.NewBudgets(limits.FilterRate, limits.FilterBurst))
+		c.filters = limits.NewBudgets(limits.FilterRate, limits.FilterBurst)
+		for range 20 {
+			c.filters.Owe("alice", limits.FilterBurst)
+		}
+		began := time.Now()
+		told := ended{objectsOf{streamOf{ctx: calledBy(ctx, "alice")}}}
+		err := newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{Filter: "object.attempts >= 0"}, told)
+		if waited := time.Since(began); !errors.Is(err, errSynced) || waited > time.Second {
+			t.Errorf("it waits for %s: %v", waited, err)
 		}
 	})
 }
@@ -361,9 +380,6 @@ func TestTheFiltersOfACallersListsHaveABudget(t *testing.T) {
 		}
 		if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != "FILTER_BUDGET_SPENT" || retryIn(err) <= 0 {
 			t.Errorf("%s: a filter that costs much may be asked with all the time: %v", member, err)
-		}
-		if err := list(member, ""); err != nil {
-			t.Errorf("%s: a list without a filter: %v", member, err)
 		}
 		if err := list("another of "+member, costly); err != nil {
 			t.Errorf("%s: another caller: %v", member, err)

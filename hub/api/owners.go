@@ -31,7 +31,8 @@ type core struct {
 	batches   *Batches // nil: the services have their own
 	peers     Peers    // nil: another replica asks, and nothing is passed on any further
 	rights    access
-	filters   *limits.Budgets // what lists and filters of callers may cost here
+	filters   *limits.Budgets // what lists of callers and their filters may cost here
+	watches   *limits.Budgets // what filters of their watches may cost; nil: nothing is bounded
 	ordered   *shares.Places  // lists in an order under way; nil: any number
 	questions *limits.Questions
 	timeout   time.Duration   // for one answer of another replica

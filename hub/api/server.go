@@ -77,7 +77,8 @@ func New(options Options) (*Server, error) {
 	s.stop = stop
 	services := newServices(&core{
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet, batches: o.Batches,
-		peers: o.Peers, rights: rights, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), ordered: shares.NewPlaces(maxOrdered), questions: limits.NewQuestions(), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
+		peers: o.Peers, rights: rights, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst),
+		watches: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), ordered: shares.NewPlaces(maxOrdered), questions: limits.NewQuestions(), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	paces := limits.NewPace(o.CallsPerSecond)
 	chain := publicChain(o, rights, metrics, paces)

@@ -228,7 +228,8 @@ func (w *watching[T, R]) sendItem(ctx context.Context, s *seen[T]) error {
 }
 
 // look is an item as the caller may see it, and whether that passes the filter. The filter is evaluated at the expense of the caller: who
-// filters much of what changes often waits, and nobody else.
+// filters much of what changes often waits, and nobody else. Watches have a budget apart from lists: what a caller owes for these, which may be
+// much, neither delays a watch nor ends it.
 func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool, err error) {
 	if w.shown != nil {
 		if item, err = w.shown(ctx, item); err != nil {
@@ -240,7 +241,7 @@ func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool,
 	if err != nil || w.filter == nil {
 		return item, passes, err
 	}
-	wait := w.filters.Owe(identityOf(ctx).Share(), w.filter.Spent())
+	wait := w.watches.Owe(identityOf(ctx).Share(), w.filter.Spent())
 	if wait <= 0 {
 		return item, passes, nil
 	}
