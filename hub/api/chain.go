@@ -71,7 +71,7 @@ func peerChain(log *slog.Logger) []grpc.UnaryServerInterceptor {
 // callerHeader names, between replicas, who calls. Metadata with that suffix may hold any bytes.
 const callerHeader = "plimsoll-caller-bin"
 
-// onBehalf takes from another replica's call whose it is. Nothing but shares depends on it: of operations, and of what filters may cost.
+// onBehalf takes from another replica's call whose it is. Nothing but shares depends on it: of operations, and of what lists may cost.
 func onBehalf(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if sent := metadata.ValueFromIncomingContext(ctx, callerHeader); len(sent) == 1 {
 		ctx = context.WithValue(ctx, behalfKey{}, sent[0])

@@ -69,6 +69,7 @@ type replica struct {
 	lapsed     bool // could not renew its Lease
 	starting   bool // has not read the registrations yet
 	questions  *limits.Questions
+	forPeers   *core // what its peer side is served by
 }
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
@@ -92,7 +93,7 @@ func (f *fleet) replica(t testing.TB, address string) *replica {
 	}
 	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
 	newServices(core).register(calls)
-	r.peer = calls
+	r.peer, r.forPeers = calls, core
 	f.replicas[address] = r
 	t.Cleanup(stop)
 	return r

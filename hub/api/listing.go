@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
@@ -42,13 +43,13 @@ type listRequest interface {
 // read compiles what was asked for.
 func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err error) {
 	l.failed = &failures{}
-	if err := l.charge(ctx); err != nil {
+	if err := l.mayList(ctx); err != nil {
 		return err
 	}
 	if l.filter, err = filters.Compile(l.asked.GetFilter()); err != nil {
 		return err
 	}
-	l.filter.ChargeTo(l.filters.Charged(payer(ctx)))
+	l.charge(ctx)
 	var none T
 	if l.order, err = lists.ParseOrder(l.asked.GetOrderBy(), none.ProtoReflect().Descriptor()); err != nil {
 		return err
@@ -68,11 +69,24 @@ const (
 	keysPerUnit = 2
 )
 
-// charge has the caller pay for what the list looks at. Its error is RESOURCE_EXHAUSTED while they owe for earlier lists.
-func (l *listing[T]) charge(ctx context.Context) error {
+// mayList is RESOURCE_EXHAUSTED while the caller owes for earlier lists: anything or, where another replica asks, more than [limits.PeerDebt].
+func (c *core) mayList(ctx context.Context) error {
+	bursts := 0
+	if c.peers == nil {
+		bursts = limits.PeerDebt
+	}
+	return c.filters.MayList(payer(ctx), bursts)
+}
+
+// charge has the caller pay for what the list looks at, and for its filter. What belongs to no caller is not paid for: feeds read that, here or by
+// way of another replica, and pace themselves. Callers from outside always have a name.
+func (l *listing[T]) charge(ctx context.Context) {
 	whose := payer(ctx)
+	if whose == "" {
+		return
+	}
 	l.owe = func(cost uint64) { l.filters.Owe(whose, cost) }
-	return l.filters.MayList(whose)
+	l.filter.ChargeTo(l.filters.Charged(whose))
 }
 
 // spend has whoever pays pay.

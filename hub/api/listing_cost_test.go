@@ -39,6 +39,60 @@ func membersWithKeys(t *testing.T, members, keys int) *replica {
 	return r
 }
 
+// atPeer is the services of a replica that owns nothing, and the other one that owns so many members, each with so many keys.
+func atPeer(t *testing.T, members, keys int) (*services, *replica) {
+	t.Helper()
+	owner := membersWithKeys(t, members, keys)
+	standby := owner.fleet.replica(t, "10.0.0.2:9444")
+	for m := range members {
+		standby.member(fmt.Sprintf("m%03d", m))
+	}
+	return standby.services(everything{}), owner
+}
+
+// A feed reads for nobody in particular, as often as it finds right: its replica and the owners it asks let it.
+func TestReadsOfFeedsAreNotPaidFor(t *testing.T) {
+	s, owner := atPeer(t, 1, 10)
+	const budget = 10 // less than one read costs
+	owner.forPeers.filters = limits.NewBudgets(1, budget)
+	own := owner.services(everything{})
+	own.objects.filters = limits.NewBudgets(1, budget)
+	for name, feed := range map[string]*feed[*plimsollv1.ObjectState]{"of a standby": s.objects.feed, "of the owner": own.objects.feed} {
+		for range 10 {
+			if items, gap, blind := feed.read(t.Context(), "m000", &failures{}); len(items) != 10 || gap != "" || blind {
+				t.Fatalf("%s: %d items, gap %q", name, len(items), gap)
+			}
+		}
+	}
+}
+
+// A list that may begin is done, also where the owner of its members is asked about each by itself. What its caller owes there has an end.
+func TestAListByWayOfAnotherReplicaIsNotRefusedInTheMiddle(t *testing.T) {
+	const members, keys = 3 * window, 10
+	s, owner := atPeer(t, members, keys)
+	const cost = members * (keys*itemCost + keys/keysPerUnit)
+	owner.forPeers.filters = limits.NewBudgets(1, cost/2)
+	list := func(who string, request *plimsollv1.ListObjectsRequest) (int, error) {
+		answer, err := s.objects.ListObjects(calledBy(t.Context(), who), request)
+		return len(answer.GetObjects()), err
+	}
+	for name, request := range map[string]*plimsollv1.ListObjectsRequest{
+		"in an order": {OrderBy: "attempts desc", PageSize: 1000},
+		"by name":     {PageSize: 1000},
+	} {
+		if found, err := list(name, request); err != nil || found != members*keys {
+			t.Errorf("%s: %d of %d objects: %v", name, found, members*keys, err)
+		}
+		var err error
+		for calls := 0; err == nil && calls < 10; calls++ {
+			_, err = list(name, request)
+		}
+		if apierror.ReasonOf(err) != limits.FilterBudget || retryIn(err) < limits.PeerDebt*cost/2*time.Second*9/10 { // at one unit a second
+			t.Errorf("%s: who owes much is asked to come back in %s: %v", name, retryIn(err), err)
+		}
+	}
+}
+
 // Whoever asks and goes away has nobody look on.
 func TestAListThatIsCancelledLooksAtNothingMore(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -42,6 +42,9 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 			return nil, err
 		}
 	}
+	if err := s.mayList(ctx); err != nil { // once, before anything is ordered: the members would become gaps in the middle
+		return nil, err
+	}
 	answer, failed := &plimsollv1.RequeueMatchingResponse{NothingOrdered: true}, &failures{}
 	for members.whole(); ; {
 		some, err := members.next(ctx)
@@ -169,13 +172,10 @@ func again(before *plimsollv1.RequeueMatchingResponse) *plimsollv1.RequeueMatchi
 // matching are the keys of a member of this replica that an order is about.
 func (s *objectService) matching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (keys []reconcile.Key, err error) {
 	list := s.objectList(&plimsollv1.ListObjectsRequest{Filter: request.GetFilter()}, member, request.GetController(), request.GetNamespace())
-	if err := list.charge(ctx); err != nil {
-		return nil, err
-	}
 	if list.filter, err = lists.ObjectFilters.Compile(request.GetFilter()); err != nil {
 		return nil, err
 	}
-	list.filter.ChargeTo(s.filters.Charged(payer(ctx)))
+	list.charge(ctx)
 	ended, err := list.walk(ctx, member, nil, firstScan, func(item entry[*plimsollv1.ObjectState], passes bool) bool {
 		if passes {
 			at := nameOfObject(item.item)

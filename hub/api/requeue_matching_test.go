@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -331,6 +333,25 @@ func TestARetryIsAnsweredLikeTheCallBeforeItWhateverMatchesNow(t *testing.T) {
 	again, err := s.objects().RequeueMatching(as(t, "admin"), request)
 	if err != nil || !again.GetNothingOrdered() || again.GetMatched() != 3 || !slices.Equal(again.GetOperations(), before.GetOperations()) {
 		t.Errorf("%v, %v, want the answer %v", again, err, before)
+	}
+}
+
+// An order that may begin is made in all members, here and on other replicas: a caller in debt is refused before the first.
+func TestAnOrderIsNotRefusedInTheMiddle(t *testing.T) {
+	const members, keys = 3 * window, 5
+	peer, owner := atPeer(t, members, keys)
+	here := membersWithKeys(t, members, keys).services(everything{})
+	small := limits.NewBudgets(1, 100)
+	here.objects.filters, owner.forPeers.filters = small, limits.NewBudgets(1, members*keys*itemCost/2)
+	request := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", ValidateOnly: true}
+	for name, s := range map[string]*services{"here": here, "by way of another replica": peer} {
+		answer, err := s.objects.RequeueMatching(calledBy(t.Context(), "ana"), request)
+		if err != nil || len(answer.GetUnreachable()) != 0 || answer.GetMatched() != members*keys {
+			t.Errorf("%s: %d of %d keys match, %d gaps: %v", name, answer.GetMatched(), members*keys, len(answer.GetUnreachable()), err)
+		}
+	}
+	if answer, err := here.objects.RequeueMatching(calledBy(t.Context(), "ana"), request); apierror.ReasonOf(err) != limits.FilterBudget || retryIn(err) <= 0 {
+		t.Errorf("in debt: %d keys match: %v", answer.GetMatched(), err)
 	}
 }
 

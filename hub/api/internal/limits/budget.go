@@ -13,11 +13,16 @@ import (
 )
 
 const (
-	// FilterRate is what the lists of a caller and the filters of their watches may cost on a replica in a second, in CEL's units, each about
-	// a ten-millionth of a second of a processor: about a fifth of a processor.
+	// FilterRate is what the lists of a caller may cost on a replica in a second, in CEL's units, each about a ten-millionth of a second of a
+	// processor: about a fifth of a processor. The filters of their watches may cost as much again, and so may their lists that other replicas pass
+	// on: a caller has three fifths of a processor of a replica at most, on average.
 	FilterRate = 2_000_000
-	// FilterBurst is what they may cost at once: about a second of a processor.
+	// FilterBurst is what each of these may cost at once: about a second of a processor. Lists may cost more: see [Budgets.MayList].
 	FilterBurst = 10_000_000
+	// PeerDebt is how many bursts a caller may owe on a replica for lists that another replica passes on. That one asks about each member by itself,
+	// and would lose a list in the middle where the members before have taken the caller below zero. It charges only for the items that it gets, so
+	// this debt is what bounds a caller who lists members of other replicas; it is paid off at the same rate.
+	PeerDebt = 3
 	// MaxFilterWait is how long a watch waits for that in all before its reader has everything.
 	MaxFilterWait = 30 * time.Second
 	// budgetFor is how long the budget of a caller who lists and filters nothing is remembered: by then it is full again, also where they owe
@@ -75,20 +80,20 @@ func (b *Budgets) Charged(whose string) (pay func(cost uint64) error) {
 	}
 }
 
-// MayList returns an error when a caller owes for earlier lists: RESOURCE_EXHAUSTED, with when they have paid. A list that may begin is done,
-// however much it costs.
-func (b *Budgets) MayList(whose string) error {
-	return b.solvent(whose, FilterBudget,
+// MayList returns an error when a caller owes more than so many bursts for earlier lists: RESOURCE_EXHAUSTED, with when they have paid everything. A
+// list that may begin is done, however much it costs.
+func (b *Budgets) MayList(whose string, bursts int) error {
+	return b.solvent(whose, bursts, FilterBudget,
 		"your lists have taken more of a processor than a caller's may in so short a time: ask again later, name a cluster, or use larger pages and no order_by")
 }
 
-// solvent returns an error with a reason and a text when a caller owes for what they have had.
-func (b *Budgets) solvent(whose, reason, text string) error {
+// solvent returns an error with a reason and a text when a caller owes more than so many bursts for what they have had.
+func (b *Budgets) solvent(whose string, bursts int, reason, text string) error {
 	if b == nil {
 		return nil
 	}
 	left := b.of(whose).TokensAt(time.Now())
-	if left >= 0 {
+	if left >= -float64(bursts*b.burst) {
 		return nil
 	}
 	again := time.Duration(-left / float64(b.rate) * float64(time.Second))

@@ -56,6 +56,6 @@ func (q *Questions) Ask(ctx context.Context, whose string, plan func()) error {
 
 // solvent returns an error when a caller owes for the plans that they have had.
 func (q *Questions) solvent(whose string) error {
-	return q.callers.solvent(whose, PlanBudget,
+	return q.callers.solvent(whose, 0, PlanBudget,
 		"the plans that you have asked for have taken more of a processor than a caller's may in so short a time: ask again later")
 }
