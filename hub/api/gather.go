@@ -13,6 +13,8 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
@@ -41,9 +43,9 @@ type page[T any] struct {
 type ask[T any] func(ctx context.Context, member string, limit int) (part[T], error)
 
 // gather asks one window of members after the other until size items are there, and keeps their order. here says which members this
-// replica answers for itself.
+// replica answers for itself. Where the budget of filters ends behind some members, the page ends behind these.
 func gather[T any](ctx context.Context, from *candidates, size int, here func(member string) bool, ask ask[T]) (*page[T], error) {
-	p := &page[T]{asOf: time.Now()}
+	p, looked := &page[T]{asOf: time.Now()}, ""
 	for len(p.items) < size {
 		members, err := from.next(ctx)
 		if err != nil {
@@ -56,14 +58,22 @@ func gather[T any](ctx context.Context, from *candidates, size int, here func(me
 			return p, nil
 		}
 		parts, err := askEnough(ctx, members, size-len(p.items), here, ask)
-		if err != nil {
+		if err != nil && apierror.ReasonOf(err) != limits.FilterBudget {
 			return nil, err
 		}
 		for i := range parts {
 			if full := p.add(members[i], &parts[i], size); full {
-				p.more = p.more || i < len(parts)-1 || from.left()
+				p.more = p.more || i < len(members)-1 || from.left()
 				return p, nil
 			}
+			looked = members[i]
+		}
+		switch {
+		case err != nil && looked == "":
+			return nil, err
+		case err != nil:
+			p.more, p.skipped = true, looked
+			return p, nil
 		}
 	}
 	return p, nil
@@ -114,7 +124,7 @@ func askEnough[T any](ctx context.Context, members []string, size int, here func
 }
 
 // askInTurn asks the members of other replicas all at once, and those of this one in their order, as many at a time as there are processors, until
-// one of them is enough.
+// one of them is enough or a member before them has failed.
 func askInTurn[T any](ctx context.Context, members []string, limit int, here func(member string) bool, ask ask[T], enough func(*part[T]) bool) ([]part[T], error) {
 	a := newAnswers(ctx, members, limit, ask)
 	var local []int
@@ -126,16 +136,11 @@ func askInTurn[T any](ctx context.Context, members []string, limit int, here fun
 		a.under.Go(func() { a.ask(i) })
 	}
 	var next atomic.Int64
-	var ended atomic.Bool
 	for range min(runtime.GOMAXPROCS(0), len(local)) {
 		a.under.Go(func() {
-			for !ended.Load() {
-				n := int(next.Add(1)) - 1
-				if n >= len(local) {
-					return
-				}
+			for n := int(next.Add(1)) - 1; n < len(local) && a.needs(local[n]); n = int(next.Add(1)) - 1 {
 				if a.ask(local[n]); enough(&a.parts[local[n]]) {
-					ended.Store(true)
+					a.endBehind(local[n])
 				}
 			}
 		})
@@ -153,28 +158,48 @@ type answers[T any] struct {
 	parts  []part[T]
 	failed []error
 	under  sync.WaitGroup
+
+	mu  sync.Mutex
+	end int // what is behind this member is not needed
 }
 
 func newAnswers[T any](ctx context.Context, members []string, limit int, of ask[T]) *answers[T] {
-	return &answers[T]{ctx: ctx, members: members, limit: limit, of: of, parts: make([]part[T], len(members)), failed: make([]error, len(members))}
+	return &answers[T]{ctx: ctx, members: members, limit: limit, of: of, parts: make([]part[T], len(members)), failed: make([]error, len(members)), end: len(members)}
 }
 
-// ask asks one member. Calls for different members may overlap.
+// needs reports whether the answer of a member is needed, as far as is known.
+func (a *answers[T]) needs(i int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return i <= a.end
+}
+
+// endBehind says that nothing behind a member is needed.
+func (a *answers[T]) endBehind(i int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.end = min(a.end, i)
+}
+
+// ask asks one member, and ends behind it where that fails. Calls for different members may overlap.
 func (a *answers[T]) ask(i int) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.failed[i] = fmt.Errorf("ask about member %q: panic: %v\n%s", a.members[i], cause, debug.Stack())
 		}
+		if a.failed[i] != nil {
+			a.endBehind(i)
+		}
 	}()
 	a.parts[i], a.failed[i] = a.of(a.ctx, a.members[i], a.limit)
 }
 
-// wait returns the parts when all who were asked have answered, or the first error.
+// wait returns the parts when all who were asked have answered: those before the first error, and that.
 func (a *answers[T]) wait() ([]part[T], error) {
 	a.under.Wait()
-	for _, err := range a.failed {
+	for i, err := range a.failed {
 		if err != nil {
-			return nil, err
+			return a.parts[:i], err
 		}
 	}
 	return a.parts, nil

@@ -93,6 +93,72 @@ func TestAListByWayOfAnotherReplicaIsNotRefusedInTheMiddle(t *testing.T) {
 	}
 }
 
+// What a page has found before the budget of its filter ends is not lost: the next page goes on there.
+func TestAPageEndsWhereTheBudgetOfItsFilterEnds(t *testing.T) {
+	large := membersWithKeys(t, 1, 300).services(everything{})
+	standby, owner := atPeer(t, 1, 300)
+	for name, c := range map[string]struct{ asked, pays *core }{
+		"here":                      {large.objects.core, large.objects.core},
+		"by way of another replica": {standby.objects.core, owner.forPeers},
+	} {
+		request := &plimsollv1.ListObjectsRequest{Filter: "object.attempts >= 0", PageSize: 1000}
+		found, pages := map[string]bool{}, 0
+		for more := true; more && pages < 100; more = request.GetPageToken() != "" {
+			c.pays.filters = limits.NewBudgets(1, 2200) // enough for some of them, as after a while
+			page, err := newServices(c.asked).objects.ListObjects(calledBy(t.Context(), "ana"), request)
+			if err != nil {
+				t.Fatalf("%s: page %d: %v", name, pages, err)
+			}
+			for _, o := range page.GetObjects() {
+				found[o.GetKey().GetCluster()+"/"+o.GetKey().GetName()] = true
+			}
+			pages++
+			request.PageToken = page.GetNextPageToken()
+		}
+		if pages < 2 || len(found) != 300 {
+			t.Errorf("%s: %d of %d objects on %d pages", name, len(found), 300, pages)
+		}
+	}
+}
+
+// The budget may end at the first item of a member: then the page ends before it. Where nothing was looked at, the caller has to wait.
+func TestAPageEndsBeforeTheMemberAtWhichTheBudgetEnds(t *testing.T) {
+	spent := apierror.WithDelay(status.New(codes.ResourceExhausted, "spent"), limits.FilterBudget, time.Second).Err()
+	for name, here := range map[string]bool{"here": true, "on other replicas": false} {
+		list := func(fails string, why error) (*page[int], error) {
+			from := &candidates{names: []string{"a", "b", "c", "d"}, all: true}
+			return gather(t.Context(), from, 10, func(string) bool { return here }, func(_ context.Context, member string, _ int) (part[int], error) {
+				if member >= fails {
+					return part[int]{}, why
+				}
+				return part[int]{items: []int{1}}, nil
+			})
+		}
+		if found, err := list("c", spent); err != nil || len(found.items) != 2 || !found.more || found.skipped != "b" {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		if found, err := list("a", spent); apierror.ReasonOf(err) != limits.FilterBudget {
+			t.Errorf("%s: nothing was looked at: %+v, %v", name, found, err)
+		}
+		if found, err := list("c", context.Canceled); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: another error: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// Once a member has failed the call, nobody looks at those behind it.
+func TestAListThatFailsLooksAtNoFurtherMembers(t *testing.T) {
+	members := make([]string, 100)
+	var asked atomic.Int64
+	_, err := askInTurn(t.Context(), members, 1, func(string) bool { return true }, func(context.Context, string, int) (part[int], error) {
+		asked.Add(1)
+		return part[int]{}, errors.New("it cannot be made")
+	}, func(*part[int]) bool { return false })
+	if most := int64(runtime.GOMAXPROCS(0)); err == nil || asked.Load() > most {
+		t.Errorf("%d members were asked, want at most %d: %v", asked.Load(), most, err)
+	}
+}
+
 // Whoever asks and goes away has nobody look on.
 func TestAListThatIsCancelledLooksAtNothingMore(t *testing.T) {
 	for name, c := range map[string]struct {

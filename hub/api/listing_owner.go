@@ -10,6 +10,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -93,9 +95,10 @@ func (l *ownerListing[T]) here(ctx context.Context, known clusters.Status, limit
 	return found, err
 }
 
-// nextHere lists by name, and ends where the filter has cost what it may.
+// nextHere lists by name, and ends where the filter has cost what it may, in this call or of the caller's budget. Its error is that of the budget
+// only where nothing was looked at.
 func (l *ownerListing[T]) nextHere(ctx context.Context, member string, limit int) (found part[T], err error) {
-	behind := l.behind(member)
+	behind, looked := l.behind(member), false
 	ended, err := l.walk(ctx, member, behind, limit, func(item entry[T], passes bool) bool {
 		switch {
 		case passes && len(found.items) == limit:
@@ -104,9 +107,12 @@ func (l *ownerListing[T]) nextHere(ctx context.Context, member string, limit int
 			found.items = append(found.items, item.item)
 			found.asOf = older(found.asOf, item.asOf)
 		}
-		behind = l.nameOf(item.item)
+		behind, looked = l.nameOf(item.item), true
 		return true
 	})
+	if looked && apierror.ReasonOf(err) == limits.FilterBudget {
+		err = nil
+	}
 	if found.more = !ended; found.more {
 		if found.reached = behind; behind == nil {
 			found.reached = make(lists.Position, l.length)
