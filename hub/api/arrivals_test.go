@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -140,8 +141,8 @@ func TestCallsWhoseTokensAreBeingReviewedLeaveRoomForOthers(t *testing.T) {
 					if !strings.Contains(get(flooding, conn), "too many") {
 						continue
 					}
-					select { // as a caller does who is refused
-					case <-time.After(time.Second):
+					select { // as a caller does who is refused, and not all at once: the call below would find the same place again and again
+					case <-time.After(rand.N(time.Second)):
 					case <-flooding.Done():
 					}
 				}
