@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -135,14 +134,15 @@ func TestCallsWhoseTokensAreBeingReviewedLeaveRoomForOthers(t *testing.T) {
 	defer end()
 	for range maxArriving * 3 / 4 / maxConcurrent { // more than may arrive, who begin again
 		conn := s.from(t, "127.0.0.1")
-		for range maxConcurrent {
+		for i := range maxConcurrent {
+			pause := time.Second/2 + time.Duration(i)*time.Second/2/maxConcurrent // not all at once: the call below would find the same place again and again
 			callers.Go(func() {
 				for flooding.Err() == nil {
 					if !strings.Contains(get(flooding, conn), "too many") {
 						continue
 					}
-					select { // as a caller does who is refused, and not all at once: the call below would find the same place again and again
-					case <-time.After(rand.N(time.Second)):
+					select { // as a caller does who is refused
+					case <-time.After(pause):
 					case <-flooding.Done():
 					}
 				}
