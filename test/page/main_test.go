@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -114,10 +115,20 @@ func (l *looking) at(view string) {
 	l.must(l.tab.Do(chromedp.Navigate(l.URL + "#/" + view)))
 }
 
+// act does something with an element, which is looked for again where the page has drawn it anew since it was found.
+func (l *looking) act(action chromedp.Action[chromedp.Void]) {
+	l.Helper()
+	err := l.tab.Do(action)
+	for tries := 1; err != nil && tries < 100 && strings.Contains(strings.ToLower(err.Error()), "node with given id"); tries++ {
+		err = l.tab.Do(action)
+	}
+	l.must(err)
+}
+
 func (l *looking) click(selector string) {
 	l.Helper()
 	l.until(fmt.Sprintf("document.querySelector(%q)", selector))
-	l.must(l.tab.Do(chromedp.Click(chromedp.CSS(selector))))
+	l.act(chromedp.Click(chromedp.CSS(selector)))
 }
 
 func (l *looking) press(keys string) {
@@ -128,7 +139,7 @@ func (l *looking) press(keys string) {
 // slide moves a slider as a person does, by its keys.
 func (l *looking) slide(id, keys string) {
 	l.Helper()
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS("#" + id))))
+	l.act(chromedp.Focus(chromedp.CSS("#" + id)))
 	l.press(keys)
 }
 

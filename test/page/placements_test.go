@@ -22,7 +22,7 @@ func TestAPlacementShowsItsMembersAndAMemberThatIsLost(t *testing.T) {
 	l.LoseReplicas("shop", "cart", "prod-us", "out of reach for 2 min")
 	// What needs somebody comes first.
 	l.until(firstRow + `?.includes("shop/cart") && ` + firstRow + `.includes("Moving") && ` + firstRow + `.includes("12 of 17")`)
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".space .row a"))))
+	l.act(chromedp.Focus(chromedp.CSS(".space .row a")))
 	l.press(kb.Enter)
 	l.until(`document.querySelector("h1").textContent === "cart"`)
 	for _, text := range []string{"out of reach for 2 min", "makes up for prod-us", "Lost", "+5", "5 of 10"} {

@@ -154,7 +154,7 @@ func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	l := look(t, Admin)
 	l.at("")
 	l.until(`document.querySelectorAll(".tile").length === 3`)
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".tile[tabindex='0']"))))
+	l.act(chromedp.Focus(chromedp.CSS(".tile[tabindex='0']")))
 	l.press(kb.ArrowRight)
 	l.until(`document.activeElement.dataset.member === "prod-us"`)
 	l.press(kb.End)
@@ -162,7 +162,7 @@ func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	l.press(kb.Enter)
 	l.until(`document.querySelector("h1").textContent === "staging" && document.activeElement.tagName === "H1"`)
 	l.says("shop/cart")
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".space .row a"))))
+	l.act(chromedp.Focus(chromedp.CSS(".space .row a")))
 	first, err := Evaluate[string](l.tab, `document.activeElement.textContent`)
 	l.must(err)
 	l.press(kb.ArrowDown)
@@ -184,7 +184,7 @@ func TestLongListsHaveFewElements(t *testing.T) {
 	if rows > 80 {
 		t.Errorf("%d rows are elements", rows)
 	}
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".space .row a"))))
+	l.act(chromedp.Focus(chromedp.CSS(".space .row a")))
 	l.press(kb.End)
 	l.until(`document.activeElement.textContent.startsWith("shop/checkout")`)
 }
@@ -197,14 +197,14 @@ func TestAThousandMembersAndTenThousandWorkloads(t *testing.T) {
 	// What is far out of sight is a name, until somebody comes near.
 	const far = `document.querySelector('[data-member="member-0900"]')`
 	l.until(`!` + far + `.querySelector(".bar")`)
-	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".tile[tabindex='0']"))))
+	l.act(chromedp.Focus(chromedp.CSS(".tile[tabindex='0']")))
 	l.press(kb.End)
 	l.until(`document.activeElement.dataset.member === "member-0999" && document.activeElement.querySelector(".bar")`)
-	l.must(l.tab.Do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "0999")))
+	l.act(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "0999"))
 	l.until(`document.querySelectorAll(".tile").length === 1 && document.querySelector('[data-member="member-0999"]')`)
 	l.at("workloads")
 	l.says("10,000 of 10,000 workloads")
-	l.must(l.tab.Do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "member-0500")))
+	l.act(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "member-0500"))
 	l.says("10 of 10,000 workloads")
 	l.Move("member-0500", "shop", "service-9", 3)
 	l.until(firstRow + `?.includes("service-9") && ` + firstRow + `.includes("Moving")`)
