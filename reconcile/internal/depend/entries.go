@@ -18,10 +18,10 @@ type entry struct {
 	facts      facts
 	known      bool // facts come from the target, not from a failure to look
 	readAt     time.Time
-	events     uint64 // how many the watch delivered
-	readable   bool   // the last live look was not refused; holds until the next one, also of another instance of the member
-	lookedAt   time.Time
-	turn       bool // may be asked although another of the place was refused
+	events     uint64    // how many the watch delivered
+	readable   bool      // the last live look was not refused; holds until the next one, also of another instance of the member
+	lookedAt   time.Time // when the member was asked live last; zero: it was not
+	turn       bool      // may be asked for although another of the place was just refused; until it is, or others have their turn
 }
 
 // serves reports whether what is known about the target answers for a dependency now. What no watch keeps is good for half the

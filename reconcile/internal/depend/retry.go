@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// watchPause is the longest time between two tries to watch what the member refuses.
+	// watchPause is the longest time between two tries to watch what the member refuses, and the shortest between two tries to watch what
+	// it cannot list in a number of pages.
 	watchPause = 30 * time.Second
-	// endlessPause is the longest time between two tries to watch what the member cannot list in a number of pages: each try reads all of them.
+	// endlessPause is the longest time between two tries to watch what the member cannot list in a number of pages: each reads all of these.
 	endlessPause = 10 * time.Minute
 	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
 	watchSoon = time.Second
@@ -23,7 +24,7 @@ const (
 // random is in [0, 1).
 func watchAgain(err error, n uint32, random float64) time.Duration {
 	if errors.As(err, new(*endlessError)) {
-		return retry.Jitter(min(watchPause<<min(n-1, 10), endlessPause), random)
+		return retry.Pace{First: watchPause, Most: endlessPause}.Backoff(n, random)
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -55,7 +55,7 @@ type placeWatch struct {
 	synced   bool
 	closed   time.Time // since when it is not synced
 	refused  time.Time // when the member forbade to read one of the entries; zero: not since the watch was tried last
-	turnsAt  time.Time // when entries were given turns to be asked for although it does
+	turnsAt  time.Time // when entries were last given turns; see giveTurns
 	epoch    int       // counts starts, so that what an older run still delivers is dropped
 }
 
