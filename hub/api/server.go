@@ -75,11 +75,7 @@ func New(options Options) (*Server, error) {
 	s := &Server{options: o, health: health.NewServer()}
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	services := newServices(&core{
-		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet, batches: o.Batches,
-		peers: o.Peers, rights: rights, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst),
-		watches: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), ordered: shares.NewPlaces(maxOrdered), questions: limits.NewQuestions(), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
-	})
+	services := newServices(publicCore(stopping, o, rights))
 	paces := limits.NewPace(o.CallsPerSecond)
 	chain := publicChain(o, rights, metrics, paces)
 	streams := newStreams(o, rights, metrics, paces)
@@ -103,6 +99,16 @@ func New(options Options) (*Server, error) {
 	s.rest = rest.Server(handler, rest.ServerOptions{TLS: o.servesREST(), Log: o.Log, MaxCall: maxCall, MaxHeaders: maxHeaders})
 	shares.Bound(s.rest, restCalls, func(netip.Addr) { metrics.refusedUnarrived(status.Error(codes.ResourceExhausted, "too many calls")) })
 	return s, nil
+}
+
+// publicCore is what the services for callers share. All that a caller can have a replica compute is bounded by something in it.
+func publicCore(stopping context.Context, o Options, rights access) *core {
+	return &core{
+		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet, batches: o.Batches,
+		peers: o.Peers, rights: rights, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst),
+		watches: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), ordered: shares.NewPlaces(maxOrdered), questions: limits.NewQuestions(),
+		timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
+	}
 }
 
 // Run serves gRPC and REST until ctx ends, then ends both and closes the listeners. Calls that are under way get 5 s; who

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -55,6 +56,27 @@ func TestAnAPIThatCouldLetStrangersInIsNotMade(t *testing.T) {
 		if _, err := NewPeer(t.Context(), r.backend(), config, testLog(t)); err == nil {
 			t.Errorf("peers with %s: it was made", name)
 		}
+	}
+}
+
+// A budget that is missing bounds nothing, and tests of one budget set it themselves.
+func TestCallersOfAServerHaveAllBudgets(t *testing.T) {
+	c := publicCore(t.Context(), options(t), access{})
+	const much = 100 * limits.FilterBurst
+	for range 2 {
+		c.filters.Owe("a caller", much)
+	}
+	if err := c.filters.MayList("a caller", 0); err == nil {
+		t.Error("lists and their filters have no budget")
+	}
+	if c.watches.Owe("a caller", limits.FilterBurst) > 0 {
+		t.Error("filters of watches have the budget of lists")
+	}
+	if c.watches.Owe("a caller", much) == 0 {
+		t.Error("filters of watches have no budget")
+	}
+	if c.ordered == nil || c.questions == nil {
+		t.Errorf("lists in an order: %v, what-ifs: %v: one is unlimited", c.ordered, c.questions)
 	}
 }
 
