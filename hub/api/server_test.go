@@ -62,9 +62,8 @@ func TestAnAPIThatCouldLetStrangersInIsNotMade(t *testing.T) {
 // A budget that is missing bounds nothing, and tests of one budget set it themselves.
 func TestCallersOfAServerHaveAllBudgets(t *testing.T) {
 	c := publicCore(t.Context(), options(t), access{})
-	const much = 100 * limits.FilterBurst
 	for range 2 {
-		c.filters.Owe("a caller", much)
+		c.filters.Owe("a caller", limits.FilterBurst)
 	}
 	if err := c.filters.MayList("a caller", 0); err == nil {
 		t.Error("lists and their filters have no budget")
@@ -72,7 +71,7 @@ func TestCallersOfAServerHaveAllBudgets(t *testing.T) {
 	if c.watches.Owe("a caller", limits.FilterBurst) > 0 {
 		t.Error("filters of watches have the budget of lists")
 	}
-	if c.watches.Owe("a caller", much) == 0 {
+	if c.watches.Owe("a caller", limits.FilterBurst) == 0 {
 		t.Error("filters of watches have no budget")
 	}
 	if c.ordered == nil || c.questions == nil {
