@@ -31,11 +31,17 @@ func NewPeer(stopping context.Context, backend Backend, config *tls.Config, log 
 func newPeer(stopping context.Context, backend Backend, log *slog.Logger, options ...grpc.ServerOption) *grpc.Server {
 	options = append(append(connectionLimits(), grpc.ChainUnaryInterceptor(peerChain(log)...), grpc.StreamInterceptor(noStreams)), options...)
 	server := grpc.NewServer(options...)
-	newServices(&core{
+	newServices(peerCore(stopping, backend, log)).register(server)
+	return server
+}
+
+// peerCore is what the services for other replicas share: these have authorized their callers, have limited how many lists in an order there
+// are at a time, and serve the watches. What lists, their filters and what-ifs may cost here is bounded for each caller, not for each replica.
+func peerCore(stopping context.Context, backend Backend, log *slog.Logger) *core {
+	return &core{
 		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership, events: backend.Events, fleet: backend.Fleet, batches: backend.Batches,
 		rights: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), questions: limits.NewQuestions(), stopping: stopping, log: log,
-	}).register(server)
-	return server
+	}
 }
 
 // noStreams: replicas ask each other questions, and each serves its own watches.

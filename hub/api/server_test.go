@@ -79,6 +79,23 @@ func TestCallersOfAServerHaveAllBudgets(t *testing.T) {
 	}
 }
 
+func TestCallersOfOtherReplicasHaveBudgetsOfTheirOwn(t *testing.T) {
+	c := peerCore(t.Context(), options(t).Backend, testLog(t))
+	for range 2 + limits.PeerDebt {
+		c.filters.Owe("a caller", limits.FilterBurst)
+	}
+	of := func(caller string) context.Context { return context.WithValue(t.Context(), behalfKey{}, caller) }
+	if err := c.mayList(of("a caller")); err == nil {
+		t.Error("lists that other replicas pass on have no budget")
+	}
+	if err := c.mayList(of("another caller")); err != nil {
+		t.Errorf("a caller pays for what another one has spent: %v", err)
+	}
+	if c.questions == nil {
+		t.Error("what-ifs that other replicas pass on have no turns")
+	}
+}
+
 // notLoopback is a listener that says that it listens for everybody.
 type notLoopback struct{ net.Listener }
 
