@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/bare"
 	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
-	"github.com/plimsoll-dev/plimsoll/test/bench/internal/partner"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -174,21 +174,12 @@ func loadWith(ctx context.Context, target *url.URL, bundle []byte, recorded *rec
 
 // compare notes the figures, and those of the bare handler in the same minute on the same machine.
 func (b *bench) compare(ctx context.Context, recorded *recording, owners []*appsv1.ReplicaSet, result *loadResult) error {
-	handler, err := partner.Start(ctx, bareCommand, struct{}{})
+	handler, err := bare.StartHandler(ctx)
 	if err != nil {
 		return err
 	}
 	defer handler.End()
-	var serves bareReport
-	if err := handler.Next(&serves); err != nil {
-		return err
-	}
-	target, err := url.Parse(serves.URL)
-	if err != nil {
-		return err
-	}
-	target.Path = "/"
-	least, err := loadWith(ctx, target, serves.Bundle, recorded, owners, load{duration: bareTime})
+	least, err := loadWith(ctx, handler.URL, handler.Bundle, recorded, owners, load{duration: bareTime})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,8 @@ func (b *bench) measureEvents(ctx context.Context, api *fleet.API, targets []*ta
 	}
 	b.report.Note("event to reconcile: %.0f writes a second; the machine, with API servers and load, was %.0f %% busy",
 		eventRate*(eventWarmup+eventSeconds)/time.Since(begun).Seconds(), after.busySince(before))
-	return eventDelays(targets, marks)
+	counted, err := answered(targets, marks)
+	return delaysOf(counted), err
 }
 
 // registerDirectly takes the proxies out of the hub's way: they are part of the testbed, and not of what is measured.
@@ -132,13 +133,19 @@ func (b *bench) registerDirectly(ctx context.Context) error {
 	return nil
 }
 
-// A target is a workload that is written to, as it was after the last write, with when its writes were taken up, in order.
+// A target is a workload that is written to, as it was after the last write.
 type target struct {
 	*fleet.Workload
 	mu     sync.Mutex
 	set    *appsv1.StatefulSet
 	writes int
-	starts []time.Time
+	taken  []uptake // of its writes, in order
+}
+
+// An uptake is when the hub's reconcile of a write began, zero where the write does not count, and the version that the write made.
+type uptake struct {
+	started time.Time
+	version string
 }
 
 func eventTargets(ctx context.Context, api *fleet.API, members []*fleet.Member) ([]*target, error) {
@@ -209,8 +216,9 @@ func (t *target) write(ctx context.Context, api *fleet.API, counts bool) error {
 	if err := t.Member.Client().Update(ctx, t.set); err != nil {
 		return err
 	}
+	version := t.set.ResourceVersion
 	if !counts {
-		t.starts = append(t.starts, time.Time{})
+		t.taken = append(t.taken, uptake{version: version})
 		return nil
 	}
 	select {
@@ -229,13 +237,31 @@ func (t *target) write(ctx context.Context, api *fleet.API, counts bool) error {
 		started = response.GetObject().GetLastStartedAt().AsTime()
 		return started.After(sent), nil
 	})
-	t.starts = append(t.starts, started)
+	t.taken = append(t.taken, uptake{started, version})
 	return err
 }
 
-// eventDelays compares the starts with the times at which the API servers had answered, by the API servers' own clock and
-// log. A reconcile may well start before the writer has its answer; that counts as no delay.
-func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark) ([]time.Duration, error) {
+// A written is a write that counts, with when the API server had answered it, by its own clock and log.
+type written struct {
+	uptake
+	answered time.Time
+}
+
+// delaysOf returns how long after the API servers had answered the reconciles began, sorted.
+func delaysOf(counted []written) []time.Duration {
+	delays := make([]time.Duration, 0, len(counted))
+	for _, w := range counted {
+		delays = append(delays, w.until(w.started))
+	}
+	slices.Sort(delays)
+	return delays
+}
+
+// until is how long after the answer something was. It may well be before the writer has the answer; that counts as no delay.
+func (w written) until(at time.Time) time.Duration { return max(at.Sub(w.answered), 0) }
+
+// answered finds the writes in the audit logs since the marks.
+func answered(targets []*target, marks map[*fleet.Member]kube.Mark) ([]written, error) {
 	answers := map[string][]time.Time{}
 	for m, mark := range marks {
 		events, err := m.Cluster.Audit().Since(mark, kube.OnResource("statefulsets"), kube.ByVerb("update"), kube.ByUserAgent(kube.AdminUserAgent))
@@ -247,18 +273,17 @@ func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark) ([]time.D
 			answers[key] = append(answers[key], event.Answered)
 		}
 	}
-	var delays []time.Duration
+	var counted []written
 	for _, t := range targets {
-		answered := answers[t.Member.Name+"/"+t.Namespace+"/"+t.Name]
-		if len(answered) != len(t.starts) {
-			return nil, fmt.Errorf("%s: %d writes in the audit log, %d were made", t, len(answered), len(t.starts))
+		at := answers[t.Member.Name+"/"+t.Namespace+"/"+t.Name]
+		if len(at) != len(t.taken) {
+			return nil, fmt.Errorf("%s: %d writes in the audit log, %d were made", t, len(at), len(t.taken))
 		}
-		for i, started := range t.starts {
-			if !started.IsZero() {
-				delays = append(delays, max(started.Sub(answered[i]), 0))
+		for i, taken := range t.taken {
+			if !taken.started.IsZero() {
+				counted = append(counted, written{taken, at[i]})
 			}
 		}
 	}
-	slices.Sort(delays)
-	return delays, nil
+	return counted, nil
 }

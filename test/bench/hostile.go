@@ -126,7 +126,8 @@ func (s *hostileSite) try(ctx context.Context, at *seat, hostility fleet.Hostili
 	calls, bytes := s.member.Called()
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { w.admission, err = s.admissions(groupCtx); return err })
-	group.Go(func() (err error) { w.events, err = s.reconciles(groupCtx); return err })
+	group.Go(func() (err error) { w.bare.admission, err = s.bareAdmissions(groupCtx); return err })
+	group.Go(func() (err error) { w.events, w.bare.events, err = s.reconciles(groupCtx); return err })
 	group.Go(func() (err error) { w.rss, err = s.memory(groupCtx); return err })
 	group.Go(func() error {
 		if err := pause(groupCtx, warmup+hostileWindow/2); err != nil {
@@ -145,8 +146,8 @@ func (s *hostileSite) try(ctx context.Context, at *seat, hostility fleet.Hostili
 	w.calls, w.bytes = s.member.Called()
 	w.calls, w.bytes = w.calls-calls, w.bytes-bytes
 	s.windows = append(s.windows, w)
-	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB, processor %5.2f s, hostile %5.2f s, %d calls, %.0f MB", nameOf(w),
-		figures.Milliseconds(w.admission), figures.Milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds(), w.load.Seconds(), w.calls, float64(w.bytes)/1e6)
+	s.bench.logf("%-20s admission p99 %6.2f ms (bare %6.2f), event to reconcile p99 %6.2f ms (bare %6.2f), memory %4.0f MB, processor %5.2f s, hostile %5.2f s, %d calls, %.0f MB", nameOf(w),
+		figures.Milliseconds(w.admission), figures.Milliseconds(w.bare.admission), figures.Milliseconds(w.events), figures.Milliseconds(w.bare.events), float64(w.rss)/1e6, w.processor.Seconds(), w.load.Seconds(), w.calls, float64(w.bytes)/1e6)
 	return nil
 }
 
@@ -225,14 +226,15 @@ func scale(ctx context.Context, w *fleet.Workload) error {
 	}
 }
 
-// reconciles writes to the good member's StatefulSets, and returns how long the hub took until it reconciled, p99.
-func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
+// reconciles writes to the good member's StatefulSets, and returns the p99 of how long the hub took until it reconciled, and the bare watch
+// until it had the event.
+func (s *hostileSite) reconciles(ctx context.Context) (hub, bare time.Duration, err error) {
 	mark, err := s.quiet.Cluster.Audit().Mark()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, t := range s.targets {
-		t.starts = nil
+		t.taken = nil
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	ticker := time.NewTicker(time.Second / hostileWrites)
@@ -241,19 +243,20 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 		select {
 		case <-ticker.C:
 		case <-groupCtx.Done():
-			return 0, group.Wait()
+			return 0, 0, group.Wait()
 		}
 		t := s.targets[i%len(s.targets)]
 		group.Go(func() error { return t.write(groupCtx, s.here.api, i >= hostileWrites*int(warmup/time.Second)) })
 	}
 	if err := group.Wait(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	delays, err := eventDelays(s.targets, map[*fleet.Member]kube.Mark{s.quiet: mark})
+	counted, err := answered(s.targets, map[*fleet.Member]kube.Mark{s.quiet: mark})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return figures.Quantile(delays, 0.99), nil
+	received, err := s.bareDelays(ctx, counted)
+	return figures.Quantile(delaysOf(counted), 0.99), figures.Quantile(received, 0.99), err
 }
 
 // admissions asks the webhook about pods of the good member at a steady rate; p99, from when each call was due.

@@ -10,14 +10,18 @@ import (
 
 // A window is what was measured while the member did one thing.
 type window struct {
-	hostility         fleet.Hostility
-	apart             bool          // it did it to the hub that has no good members
-	admission, events time.Duration // p99
-	rss               int64         // the most
-	processor         time.Duration // that the hub with the good members took
-	load              time.Duration // that this process took, in which the hostile member runs
-	calls, bytes      int64         // that the hostile member sent to the hub's webhooks
+	hostility fleet.Hostility
+	apart     bool // it did it to the hub that has no good members
+	latencies
+	bare         latencies     // of what is no hub, beside it
+	rss          int64         // the most
+	processor    time.Duration // that the hub with the good members took
+	load         time.Duration // that this process took, in which the hostile member runs
+	calls, bytes int64         // that the hostile member sent to the hub's webhooks
 }
+
+// latencies are p99s: of admission calls, and from events to reconciles or to who only watches.
+type latencies struct{ admission, events time.Duration }
 
 // ratios are how a hostility compares. The goals hold for the latencies compared with those beside good behaviour. They are compared
 // with those while the same was done to the other hub as well: on this machine the hostile member takes the processors from the good
@@ -25,6 +29,7 @@ type window struct {
 type ratios struct {
 	admission, events         float64 // to the windows in which the other hub had it
 	calmAdmission, calmEvents float64 // to the windows in which the member behaved well
+	bareAdmission, bareEvents float64 // of the bare handler and the bare watch, likewise
 	rss                       float64
 	load                      float64       // of the hostile member, here to there
 	processor                 time.Duration // of the hub a window, beyond good behaviour
@@ -53,6 +58,7 @@ func compare(windows []window) map[fleet.Hostility]ratios {
 		result[hostility] = ratios{
 			admission: ratioOf(is, there, admissionOf), events: ratioOf(is, there, eventsOf),
 			calmAdmission: ratioOf(is, calm, admissionOf), calmEvents: ratioOf(is, calm, eventsOf),
+			bareAdmission: ratioOf(is, calm, bareAdmissionOf), bareEvents: ratioOf(is, calm, bareEventsOf),
 			rss: medianOf(is, rssOf) / rssOf(calm[0]), load: ratioOf(is, there, loadOf),
 			processor:       time.Duration(medianOf(is, processorOf) - medianOf(calm, processorOf)),
 			memberProcessor: time.Duration(medianOf(is, loadOf) - medianOf(calm, loadOf)),
@@ -62,13 +68,15 @@ func compare(windows []window) map[fleet.Hostility]ratios {
 	return result
 }
 
-func admissionOf(w window) float64 { return float64(w.admission) }
-func eventsOf(w window) float64    { return float64(w.events) }
-func rssOf(w window) float64       { return float64(w.rss) }
-func loadOf(w window) float64      { return float64(w.load) }
-func callsOf(w window) float64     { return float64(w.calls) }
-func bytesOf(w window) float64     { return float64(w.bytes) }
-func processorOf(w window) float64 { return float64(w.processor) }
+func admissionOf(w window) float64     { return float64(w.admission) }
+func eventsOf(w window) float64        { return float64(w.events) }
+func bareAdmissionOf(w window) float64 { return float64(w.bare.admission) }
+func bareEventsOf(w window) float64    { return float64(w.bare.events) }
+func rssOf(w window) float64           { return float64(w.rss) }
+func loadOf(w window) float64          { return float64(w.load) }
+func callsOf(w window) float64         { return float64(w.calls) }
+func bytesOf(w window) float64         { return float64(w.bytes) }
+func processorOf(w window) float64     { return float64(w.processor) }
 
 func ratioOf(is, was []window, value func(window) float64) float64 {
 	return medianOf(is, value) / medianOf(was, value)
@@ -109,8 +117,8 @@ func (s *hostileSite) judge() {
 	compared := compare(s.windows)
 	for _, hostility := range slices.Sorted(maps.Keys(compared)) {
 		is := compared[hostility]
-		report.Note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f s, %.2f times what it took at the other hub; %.0f calls, %.0f MB",
-			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.memberProcessor.Seconds(), is.load, is.calls, is.bytes/1e6)
+		report.Note("hostile, %s: admission p99 times %.2f (control %.2f, a bare handler %.2f), event to reconcile p99 times %.2f (control %.2f, a bare watch %.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f s, %.2f times what it took at the other hub; %.0f calls, %.0f MB",
+			hostility, is.calmAdmission, is.admission, is.bareAdmission, is.calmEvents, is.events, is.bareEvents, is.rss, is.processor.Seconds(), is.memberProcessor.Seconds(), is.load, is.calls, is.bytes/1e6)
 	}
 	for name, value := range judged(compared) {
 		report.Record(name, value)
@@ -118,7 +126,8 @@ func (s *hostileSite) judge() {
 	report.Note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
 }
 
-// judged returns the figures by the names of their entries. The processor's and those of the control, which have no goal, are of all hostilities.
+// judged returns the figures by the names of their entries. Those of the processor, the control and
+// what is bare are of all hostilities.
 func judged(compared map[fleet.Hostility]ratios) map[string]float64 {
 	figures := map[string]float64{}
 	worst := func(name string, ratio float64) { figures[name] = max(figures[name], ratio) }
@@ -132,6 +141,8 @@ func judged(compared map[fleet.Hostility]ratios) map[string]float64 {
 		worst(entries+"event-ratio", is.calmEvents)
 		worst("hostile-admission-control-ratio", is.admission)
 		worst("hostile-event-control-ratio", is.events)
+		worst("hostile-admission-bare-ratio", is.calmAdmission/is.bareAdmission)
+		worst("hostile-event-bare-ratio", is.calmEvents/is.bareEvents)
 		worst("hostile-processor-percent", 100*is.processor.Seconds()/(warmup+hostileWindow).Seconds())
 	}
 	return figures

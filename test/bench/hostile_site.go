@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/bare"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -22,6 +23,8 @@ type hostileSite struct {
 	quiet     *fleet.Member
 	wake      func(context.Context) error // ends the quiet
 	targets   []*target
+	watch     *bare.Watch   // of the targets
+	handler   *bare.Handler // to compare the webhook with
 
 	recorded *recording
 	owners   []*appsv1.ReplicaSet
@@ -93,6 +96,9 @@ func (s *hostileSite) prepareQuiet(ctx context.Context) error {
 	if s.targets, err = eventTargets(ctx, s.here.api, []*fleet.Member{s.quiet}); err != nil {
 		return err
 	}
+	if err = s.startBare(ctx); err != nil {
+		return err
+	}
 	beside := []kube.Component{kube.ControllerManager, kube.Scheduler, kube.Kwok}
 	for _, component := range beside {
 		err = errors.Join(err, s.quiet.Cluster.Kill(component))
@@ -124,6 +130,7 @@ func (s *hostileSite) close(ctx context.Context) (err error) {
 		}
 		err = errors.Join(err, s.member.Stop())
 	}
+	s.endBare()
 	if s.apart != nil {
 		err = errors.Join(err, s.apart.close(ctx))
 	}

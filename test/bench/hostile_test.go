@@ -12,8 +12,8 @@ import (
 // in is a window with latencies in milliseconds and memory in megabytes.
 func in(hostility fleet.Hostility, apart bool, admission, events time.Duration, rss int64) window {
 	return window{
-		hostility: hostility, apart: apart, admission: admission * time.Millisecond, events: events * time.Millisecond, rss: rss << 20,
-		processor: 2 * time.Second, load: time.Second,
+		hostility: hostility, apart: apart, latencies: latencies{admission * time.Millisecond, events * time.Millisecond}, rss: rss << 20,
+		bare: latencies{time.Millisecond, time.Millisecond}, processor: 2 * time.Second, load: time.Second,
 	}
 }
 
@@ -22,6 +22,7 @@ func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	busy := in(fleet.HugeCalls, false, 12, 18, 120)
 	busy.processor, busy.load = 3*time.Second, 9*time.Second
 	busy.calls, busy.bytes = 40, 3e6
+	busy.bare = latencies{2 * time.Millisecond, 4 * time.Millisecond}
 	compared := compare([]window{
 		in(fleet.WellBehaved, false, 4, 2, 100), in(fleet.WellBehaved, false, 6, 4, 300),
 		busy, in(fleet.HugeCalls, true, 10, 15, 500),
@@ -32,6 +33,8 @@ func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	g.Expect(is.events).To(BeNumerically("~", 1.2))
 	g.Expect(is.calmAdmission).To(BeNumerically("~", 2.4))
 	g.Expect(is.calmEvents).To(BeNumerically("~", 6))
+	g.Expect(is.bareAdmission).To(BeNumerically("~", 2))
+	g.Expect(is.bareEvents).To(BeNumerically("~", 4))
 	g.Expect(is.rss).To(BeNumerically("~", 1.2), "what the hub had before anything was hostile")
 	g.Expect(is.load).To(BeNumerically("~", 9))
 	g.Expect(is.processor).To(Equal(time.Second), "beyond good behaviour")
@@ -54,16 +57,19 @@ func TestMedianWindowsCount(t *testing.T) {
 
 func TestAllHostilitiesAtOnceHaveEntriesOfTheirOwn(t *testing.T) {
 	g := NewWithT(t)
+	slowed := in(fleet.AllHostilities, false, 10, 20, 200)
+	slowed.bare = latencies{2 * time.Millisecond, 5 * time.Millisecond} // the machine, and not the hub
 	figures := judged(compare([]window{
 		in(fleet.WellBehaved, false, 5, 5, 100),
 		in(fleet.Redirects, false, 6, 5, 100), in(fleet.Redirects, true, 6, 5, 100),
 		in(fleet.HugeCalls, false, 5, 7, 120), in(fleet.HugeCalls, true, 5, 7, 100),
-		in(fleet.AllHostilities, false, 10, 20, 200), in(fleet.AllHostilities, true, 5, 5, 100),
+		slowed, in(fleet.AllHostilities, true, 5, 5, 100),
 	}))
 	g.Expect(figures).To(Equal(map[string]float64{
 		"hostile-rss-ratio": 1.2, "hostile-admission-ratio": 1.2, "hostile-event-ratio": 1.4,
 		"hostile-all-rss-ratio": 2, "hostile-all-admission-ratio": 2, "hostile-all-event-ratio": 4,
-		"hostile-admission-control-ratio": 2, "hostile-event-control-ratio": 4, "hostile-processor-percent": 0,
+		"hostile-admission-control-ratio": 2, "hostile-event-control-ratio": 4,
+		"hostile-admission-bare-ratio": 1.2, "hostile-event-bare-ratio": 1.4, "hostile-processor-percent": 0,
 	}))
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/bare"
 	"github.com/plimsoll-dev/plimsoll/test/bench/internal/inprocess"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
@@ -72,7 +73,7 @@ var runs = []run{
 
 // partners are what this program does in a process of its own.
 var partners = map[string]func(in io.Reader, out io.Writer) error{
-	bareCommand: serveBare, loadCommand: sendLoad, inprocess.CallCommand: inprocess.Call,
+	bare.HandlerCommand: bare.Serve, bare.WatchCommand: bare.Receive, loadCommand: sendLoad, inprocess.CallCommand: inprocess.Call,
 }
 
 func main() {

@@ -59,6 +59,8 @@ var entries = []entry{
 	{name: "hostile-all-event-ratio", unit: "times", target: 1.5},
 	{name: "hostile-admission-control-ratio", unit: "times", known: true},
 	{name: "hostile-event-control-ratio", unit: "times", known: true},
+	{name: "hostile-admission-bare-ratio", unit: "times", known: true},
+	{name: "hostile-event-bare-ratio", unit: "times", known: true},
 	{name: "hostile-processor-percent", unit: "%", target: 20},
 	{name: "hostile-floor-breaks", unit: "breaks"},
 	{name: "hostile-logins-failed", unit: "logins"},

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/bare"
+	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+)
+
+// bareCalls is how many calls a second the bare handler gets. As many as the hub gets would load the machine as much again.
+const bareCalls = 100
+
+// startBare starts what waits for the machine as the hub does, and does nothing that a hostile member could make more of: a watch of the
+// targets and a handler of admission calls, each a process of its own.
+func (s *hostileSite) startBare(ctx context.Context) error {
+	kubeconfig, err := s.quiet.DirectKubeconfig(ctx)
+	if err != nil {
+		return err
+	}
+	if s.watch, err = bare.StartWatch(ctx, kubeconfig, s.targets[0].Namespace); err != nil {
+		return err
+	}
+	s.handler, err = bare.StartHandler(ctx)
+	return err
+}
+
+func (s *hostileSite) endBare() {
+	if s.watch != nil {
+		s.watch.End()
+	}
+	if s.handler != nil {
+		s.handler.End()
+	}
+}
+
+// bareAdmissions asks the bare handler about pods of the good member; p99, from when each call was due.
+func (s *hostileSite) bareAdmissions(ctx context.Context) (time.Duration, error) {
+	result, err := loadApart(ctx, s.handler.URL, s.handler.Bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: bareCalls, first: s.sent})
+	if errors.Is(err, errNothingAnswered) {
+		return hostileWindow, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return figures.Quantile(result.latencies, 0.99), nil
+}
+
+// bareDelays returns how long after the API server had answered the bare watch had the events of the same writes, sorted.
+func (s *hostileSite) bareDelays(ctx context.Context, counted []written) ([]time.Duration, error) {
+	delays := make([]time.Duration, 0, len(counted))
+	for _, w := range counted {
+		err := fleet.Await(ctx, "the bare watch to have version "+w.version, func(context.Context) (bool, error) {
+			at, ok, err := s.watch.Received(w.version)
+			if ok {
+				delays = append(delays, w.until(at))
+			}
+			return ok, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(delays)
+	return delays, nil
+}
