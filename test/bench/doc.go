@@ -11,7 +11,7 @@
 // Where to look: main.go for the order of things, internal/figures for the entries and their targets, then a file for each run:
 // inprocess.go for those that need no cluster (internal/inprocess), image.go, gitops.go, page.go (in Chromium), e2e.go (in containers),
 // karpenter.go, burst.go, scale.go, memory.go, policy.go, churn.go, webapp.go, fleetrun.go (with fleetworkload.go), hostile.go (with
-// hostile_site.go, hostile_apart.go, the hub to compare with, hostile_judge.go and hostile_logins.go), events.go, failover.go, admission.go
-// (with record.go, calls.go and load.go under it, loadapart.go to send it from a process of its own, and bare.go to compare with;
-// internal/partner runs such processes).
+// hostile_site.go, hostile_apart.go and hostile_bare.go, the hub and the processes to compare with, hostile_judge.go and hostile_logins.go),
+// events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, and loadapart.go to send it from a process of its
+// own). internal/bare has what a hub is compared with; internal/partner runs processes.
 package main

@@ -28,7 +28,7 @@ type latencies struct{ admission, events time.Duration }
 // ones, which on machines of its own it could not, and both have that. What is left is what a hub passes on from one member to another.
 type ratios struct {
 	admission, events         float64 // to the windows in which the other hub had it
-	calmAdmission, calmEvents float64 // to the windows in which the member behaved well
+	calmAdmission, calmEvents float64 // to the windows close by in which the member behaved well
 	bareAdmission, bareEvents float64 // of the bare handler and the bare watch, likewise
 	rss                       float64
 	load                      float64       // of the hostile member, here to there
@@ -36,6 +36,10 @@ type ratios struct {
 	memberProcessor           time.Duration // of the hostile member, likewise
 	calls, bytes              float64       // that the hostile member sent to webhooks a window
 }
+
+// calmBeside is how many windows of good behaviour before and after each window of a hostility it is compared with. The machine becomes slower
+// and faster within a run: figures that are minutes apart differ by more than the goals allow, whatever the member does.
+const calmBeside = 2
 
 // compare returns the ratios by hostility, each of medians. Memory is compared with the most of the first window: what the hub had
 // before anything was hostile.
@@ -48,24 +52,49 @@ func compare(windows []window) map[fleet.Hostility]ratios {
 		}
 		into[w.hostility] = append(into[w.hostility], w)
 	}
-	calm := here[fleet.WellBehaved]
+	first := here[fleet.WellBehaved][0]
 	result := map[fleet.Hostility]ratios{}
 	for hostility, is := range here {
 		if hostility == fleet.WellBehaved {
 			continue
 		}
-		there := apart[hostility]
+		there, calm := apart[hostility], calmNear(windows, hostility)
 		result[hostility] = ratios{
 			admission: ratioOf(is, there, admissionOf), events: ratioOf(is, there, eventsOf),
 			calmAdmission: ratioOf(is, calm, admissionOf), calmEvents: ratioOf(is, calm, eventsOf),
 			bareAdmission: ratioOf(is, calm, bareAdmissionOf), bareEvents: ratioOf(is, calm, bareEventsOf),
-			rss: medianOf(is, rssOf) / rssOf(calm[0]), load: ratioOf(is, there, loadOf),
+			rss: medianOf(is, rssOf) / rssOf(first), load: ratioOf(is, there, loadOf),
 			processor:       time.Duration(medianOf(is, processorOf) - medianOf(calm, processorOf)),
 			memberProcessor: time.Duration(medianOf(is, loadOf) - medianOf(calm, loadOf)),
 			calls:           medianOf(is, callsOf), bytes: medianOf(is, bytesOf),
 		}
 	}
 	return result
+}
+
+// calmNear returns the windows of good behaviour at the good members' hub, in their order, that were measured closest to those of a hostility.
+func calmNear(windows []window, hostility fleet.Hostility) (near []window) {
+	var calm, is []int
+	for i, w := range windows {
+		switch {
+		case w.apart:
+		case w.hostility == fleet.WellBehaved:
+			calm = append(calm, i)
+		case w.hostility == hostility:
+			is = append(is, i)
+		}
+	}
+	beside := map[int]bool{}
+	for _, i := range is {
+		next, _ := slices.BinarySearch(calm, i)
+		for _, c := range calm[max(next-calmBeside, 0):min(next+calmBeside, len(calm))] {
+			beside[c] = true
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(beside)) {
+		near = append(near, windows[c])
+	}
+	return near
 }
 
 func admissionOf(w window) float64     { return float64(w.admission) }

@@ -55,6 +55,21 @@ func TestMedianWindowsCount(t *testing.T) {
 	g.Expect(compared[fleet.Redirects].rss).To(BeNumerically("~", 1.1))
 }
 
+func TestAHostilityIsComparedWithGoodBehaviourOfTheSameTime(t *testing.T) {
+	g := NewWithT(t)
+	var windows []window
+	for _, slow := range []time.Duration{1, 1, 1, 10, 10, 10} { // a machine that becomes slower
+		windows = append(windows, in(fleet.WellBehaved, false, 5*slow, 5*slow, 100), in(fleet.WellBehaved, true, 1, 1, 100))
+	}
+	windows = append(windows, in(fleet.Redirects, false, 60, 60, 100), in(fleet.Redirects, true, 60, 60, 100))
+	compared := compare(windows)
+	g.Expect(compared[fleet.Redirects].calmAdmission).To(BeNumerically("~", 1.2), "not 2.2, of the whole run's median")
+	g.Expect(compared[fleet.Redirects].calmEvents).To(BeNumerically("~", 1.2))
+
+	windows = append(windows, in(fleet.WellBehaved, false, 40, 40, 100), in(fleet.WellBehaved, false, 40, 40, 100), in(fleet.WellBehaved, false, 1, 1, 100))
+	g.Expect(compare(windows)[fleet.Redirects].calmAdmission).To(BeNumerically("~", 60./45), "as many before as after it")
+}
+
 func TestAllHostilitiesAtOnceHaveEntriesOfTheirOwn(t *testing.T) {
 	g := NewWithT(t)
 	slowed := in(fleet.AllHostilities, false, 10, 20, 200)
@@ -88,7 +103,7 @@ func TestWhatMissesAGoalIsTriedAgainWhateverTheControl(t *testing.T) {
 		return hostility
 	}
 	g.Expect(next()).To(Equal(fleet.Redirects), "the worst")
-	windows = append(windows, in(fleet.Redirects, false, 20, 6, 100), in(fleet.WellBehaved, false, 5, 5, 100))
+	windows = append(windows, in(fleet.Redirects, false, 20, 6, 100), in(fleet.WellBehaved, false, 3, 3, 100))
 	g.Expect(next()).To(Equal(fleet.EndlessEvents), "that was not tried again")
 	windows = append(windows, in(fleet.EndlessEvents, false, 6, 6, 100))
 	g.Expect(next()).To(Equal(fleet.HugeCalls), "for its memory")

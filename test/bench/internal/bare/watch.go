@@ -87,12 +87,14 @@ func (w *Watch) collect() {
 	}
 }
 
-// Received returns when a version came; false: it has not, yet. The error says why none comes any more.
+// Received returns when a version came; false: it has not, yet. The error says why it will not come.
 func (w *Watch) Received(version string) (at time.Time, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at, ok = w.received[version]
-	return at, ok, w.failed
+	if at, ok = w.received[version]; ok {
+		return at, true, nil
+	}
+	return time.Time{}, false, w.failed
 }
 
 // Receive is the least that a client can be that learns of changes: one watch of client-go, without a cache, each event decoded and
