@@ -8,7 +8,7 @@
 //
 //   - paths.go: where quantities can be.
 //   - json.go, proto.go: the two encodings; clamp.go: one quantity.
-//   - limits.go: how large what is decoded may become ([Limits]).
+//   - limits.go: how large what is decoded may become, and the texts of its metadata ([Limits]).
 //
 // Where quantities can be follows from the Go types of a scheme: [Paths] finds the paths that lead to one, as JSON field
 // names and as protobuf field numbers. Text in other places, a label that looks like a number for example, stays as it is.

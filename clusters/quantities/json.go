@@ -16,6 +16,8 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrTooDeep: it is nested too deep.
 	ErrTooDeep = errors.New("nested too deep")
+	// ErrLongToken: a text of the metadata has more bytes than it may have.
+	ErrLongToken = errors.New("a name, a resource version or another text of the metadata is too long")
 	// ErrEscaped: a quantity is written with escapes, which hide what it is.
 	ErrEscaped = errors.New("a quantity with escapes in it")
 )
@@ -46,12 +48,43 @@ const (
 func (s *Paths) JSON(text []byte, limits Limits) error {
 	w := jsonWalker{text: text, tally: tally{limits: limits}}
 	defer w.end()
-	for w.value(s.anything, 0, true) {
+	for w.value(s.anything, 0, whole) {
 		if w.space() == 0 && w.at >= len(w.text) {
 			return nil
 		}
 	}
 	return w.failure()
+}
+
+// place is where a value is, as far as it matters for the texts of metadata.
+type place int
+
+const (
+	elsewhere place = iota
+	whole           // not in anything else: an object, a list or an event
+	entry           // an object in a list, or that of an event
+	metadata        // of any of these
+	token           // a field of that
+)
+
+// leadsTo is where the value of a field is.
+func (p place) leadsTo(name []byte, plain bool) place {
+	switch {
+	case p == metadata:
+		return token
+	case p == elsewhere || p == token:
+		return elsewhere
+	case isNamed("metadata", name, plain):
+		return metadata
+	case p == whole && isNamed("object", name, plain):
+		return entry
+	}
+	return elsewhere
+}
+
+// isNamed reports whether encoding/json takes a name for another in lower case, which has no letter that one of another length stands for.
+func isNamed(wanted string, name []byte, plain bool) bool {
+	return (!plain || len(name) == len(wanted)) && string(foldedName(name, plain)) == wanted
 }
 
 // jsonWalker goes through a text once. Its methods return false when it cannot go on.
@@ -74,8 +107,8 @@ func (w *jsonWalker) space() byte {
 	return 0
 }
 
-// value goes past a value; at is nil where no quantity can be, root is set for what is not in anything else.
-func (w *jsonWalker) value(at *state, depth int, root bool) bool {
+// value goes past a value; at is nil where no quantity can be.
+func (w *jsonWalker) value(at *state, depth int, in place) bool {
 	if depth > maxDepth || !w.spend(anyValue) || w.limits.Untyped && !w.spend(boxed) {
 		return false
 	}
@@ -96,12 +129,12 @@ func (w *jsonWalker) value(at *state, depth int, root bool) bool {
 	case 0:
 		return false
 	case '{':
-		return w.object(at, depth, root)
+		return w.object(at, depth, in)
 	case '[':
 		return w.array(at, depth, false)
 	case '"':
 		text, plain, ok := w.quoted()
-		return ok && w.clamp(at, text, plain)
+		return ok && (in != token || w.short(text)) && w.clamp(at, text, plain)
 	default:
 		start := w.at
 		for w.at < len(w.text) && !ends[w.text[w.at]] {
@@ -185,7 +218,7 @@ func (w *jsonWalker) quoted() (text []byte, plain, ok bool) {
 	}
 }
 
-func (w *jsonWalker) object(at *state, depth int, root bool) bool {
+func (w *jsonWalker) object(at *state, depth int, in place) bool {
 	if w.limits.Untyped && !w.spend(emptyMap) {
 		return false
 	}
@@ -207,10 +240,10 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 		if at != nil && !w.spend(at.entrySize+target) {
 			return false
 		}
-		if root && items && w.space() == '[' {
+		if in == whole && items && w.space() == '[' {
 			ok = w.array(child, depth+1, true)
 		} else {
-			ok = w.value(child, depth+1, false)
+			ok = w.value(child, depth+1, in.leadsTo(name, plain))
 		}
 		if !ok {
 			return false
@@ -281,9 +314,14 @@ func changes(letter rune) bool { return letter >= utf8.RuneSelf || 'A' <= letter
 
 var alike = strings.NewReplacer("\u017f", "s", "\u212a", "k")
 
-func (w *jsonWalker) array(at *state, depth int, count bool) bool {
+// array goes past an array; listed says that it has the objects of a list, which are counted.
+func (w *jsonWalker) array(at *state, depth int, listed bool) bool {
 	if depth > maxDepth {
 		return false
+	}
+	in := elsewhere
+	if listed {
+		in = entry
 	}
 	var element *state
 	size := 0
@@ -296,7 +334,7 @@ func (w *jsonWalker) array(at *state, depth int, count bool) bool {
 		return true
 	}
 	for {
-		if count && !w.count() || !w.spend(size) || !w.value(element, depth+1, false) {
+		if listed && !w.count() || !w.spend(size) || !w.value(element, depth+1, in) {
 			return false
 		}
 		switch w.space() {

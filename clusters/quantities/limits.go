@@ -7,6 +7,9 @@ type Limits struct {
 	// Memory in bytes that the decoded objects take, about: each element of an array, each entry of a map, and each struct that a pointer
 	// leads to counts as much as its Go type has bytes, however short it is written.
 	Memory int
+	// Token is how many bytes a text may have that is a field of the metadata of an object, of a list, of the objects in it, or of the object
+	// of an event, such as a resource version or the token with which a list continues.
+	Token int
 	// Untyped says that JSON may be decoded into maps of any values, as unstructured objects are: each object counts as a map, and each value
 	// with what an interface refers to.
 	Untyped bool
@@ -30,6 +33,15 @@ func (t *tally) count() bool {
 func (t *tally) spend(bytes int) bool {
 	t.memory += bytes
 	return t.within(t.memory, t.limits.Memory)
+}
+
+// short reports whether a text of metadata is as short as it must be.
+func (t *tally) short(text []byte) bool {
+	if t.limits.Token > 0 && len(text) > t.limits.Token {
+		t.err = ErrLongToken
+		return false
+	}
+	return true
 }
 
 func (t *tally) within(is, most int) bool {

@@ -2,6 +2,7 @@ package quantities
 
 import (
 	"bytes"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -20,7 +21,11 @@ const (
 	eventObject        = 2
 	entryValue         = 2
 	quantityText       = 1
+	objectMeta         = 1
 	listItems          = 2
+	// lastToken is the last of the fields of metav1.ObjectMeta that are texts, the resource version; those of metav1.ListMeta are among the
+	// same numbers.
+	lastToken = 6
 )
 
 // maxNested is how deep messages may be nested. The decoders bound nothing, and need a stack for each level; only schemas contain
@@ -82,7 +87,7 @@ func (w *protoWalker) unknown(data []byte, depth int) bool {
 	}
 	n := w.paths.kinds[kind]
 	for _, object := range raw {
-		if depth == 0 && !w.countItems(object) {
+		if depth == 0 && !w.countItems(object) || !w.tokens(object, strings.HasSuffix(kind.Kind, "List")) {
 			return false
 		}
 		if n != nil && !w.message(object, n, depth+1) {
@@ -118,6 +123,28 @@ func (w *protoWalker) countItems(data []byte) bool {
 		}
 	}
 	return !f.bad
+}
+
+// tokens looks at the texts of the metadata of an object, or of a list and of the objects in it. What has no metadata has nothing as long there.
+func (w *protoWalker) tokens(object []byte, list bool) bool {
+	if w.limits.Token == 0 {
+		return true
+	}
+	f := fields{data: object}
+	for f.next() {
+		switch {
+		case f.number == objectMeta:
+			meta := fields{data: f.content}
+			for meta.next() {
+				if meta.number <= lastToken && !w.short(meta.content) {
+					return false
+				}
+			}
+		case list && f.number == listItems && !w.tokens(f.content, false):
+			return false
+		}
+	}
+	return true
 }
 
 // extension goes through a runtime.RawExtension, whose object is protobuf with an envelope, or JSON.

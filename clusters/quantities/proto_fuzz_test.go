@@ -14,7 +14,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-// FuzzProto looks for protobuf that decodes to a pod with a quantity that was not bounded, and for a panic. A decoder that is told what
+// FuzzProto looks for protobuf that decodes to a pod with a quantity that was not bounded or a long text in its metadata, and for a
+// panic. A decoder that is told what
 // to decode into guesses what the text does not say.
 func FuzzProto(f *testing.F) {
 	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
@@ -28,10 +29,16 @@ func FuzzProto(f *testing.F) {
 	}
 	f.Add(seed.Bytes())
 	f.Add(bytes.ReplaceAll(seed.Bytes(), []byte("1500m"), []byte("1e-99")))
+	pod.ObjectMeta = metav1.ObjectMeta{Name: "12345678", ResourceVersion: "123456789"}
+	var named bytes.Buffer
+	if err := serializer.Encode(pod, &named); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(named.Bytes())
 	f.Add([]byte("k8s\x00\x0a\xff"))
 	f.Add(bytes.Replace(seed.Bytes(), []byte("\x0a\x02v1"), []byte("\x0a\x00"), 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if paths.Proto(data, quantities.Limits{}) != nil {
+		if paths.Proto(data, quantities.Limits{Token: fuzzedToken}) != nil {
 			return
 		}
 		again := bytes.Clone(data)
@@ -40,6 +47,7 @@ func FuzzProto(f *testing.F) {
 			decoded, _, err := serializer.Decode(data, nil, into)
 			decodes = decodes || err == nil
 			if pod, ok := decoded.(*corev1.Pod); err == nil && ok {
+				expectShort(t, data, pod, fuzzedToken)
 				for _, quantity := range pod.Spec.Overhead {
 					if d := quantity.AsDec(); d.Scale() < -2*quantities.MaxExponent || d.Scale() > 2*quantities.MaxExponent {
 						t.Errorf("%q: scale %d", data, d.Scale())

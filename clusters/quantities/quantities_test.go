@@ -232,12 +232,27 @@ func TestNamesThatAreAsTheyShouldBeCostNothing(t *testing.T) {
 	g.Expect(testing.AllocsPerRun(100, func() { _ = paths.JSON(text, quantities.Limits{}) })).To(BeZero())
 }
 
-// FuzzJSON looks for a text that decodes to a pod with a quantity that was not bounded.
+// fuzzedToken is how many bytes a text of metadata may have where one is fuzzed.
+const fuzzedToken = 8
+
+// expectShort fails the test if a pod was decoded whose metadata has a text of more bytes.
+func expectShort(t *testing.T, data []byte, pod *corev1.Pod, most int) {
+	t.Helper()
+	for _, text := range []string{pod.Name, pod.GenerateName, pod.Namespace, pod.SelfLink, string(pod.UID), pod.ResourceVersion} {
+		if len(text) > most {
+			t.Errorf("%q: a text of the metadata has %d bytes", data, len(text))
+		}
+	}
+}
+
+// FuzzJSON looks for a text that decodes to a pod with a quantity that was not bounded, or with a long text in its metadata.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e-200"}}}],"overhead":{"cpu":1e200}}}`))
 	f.Add([]byte(`{"sp\u0065c":{"Overhead":{"":"1e-200"}}}`))
+	f.Add([]byte(`{"metadata":{"name":"a","resourceVersion":"12345678"}}`))
+	f.Add([]byte(`{"Met\u0061data":{"uid":"1","UID":"123456789"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if paths.JSON(text, quantities.Limits{}) != nil {
+		if paths.JSON(text, quantities.Limits{Token: fuzzedToken}) != nil {
 			return
 		}
 		again := bytes.Clone(text)
@@ -245,6 +260,7 @@ func FuzzJSON(f *testing.F) {
 		if json.Unmarshal(text, &pod) != nil {
 			return
 		}
+		expectShort(t, text, &pod, 3*fuzzedToken) // a byte that is not UTF-8 becomes three
 		for _, quantity := range pod.Spec.Overhead {
 			if d := quantity.AsDec(); d.Scale() < -2*quantities.MaxExponent {
 				t.Errorf("%q: scale %d", text, d.Scale())

@@ -51,6 +51,27 @@ func TestOfATextOnlyTheBeginningIsRead(t *testing.T) {
 	}
 }
 
+// A client would decode it several times over, each of many kinds.
+func TestALongVersionIsRefusedBeforeItIsDecoded(t *testing.T) {
+	took := Intake{Member: "a", Paths: quantities.NewPaths(scheme.Scheme), Event: 1 << 20}.Of(10, 1<<20)
+	long := strings.Repeat("%", MaxToken+1)
+	for path, text := range map[string]string{
+		"/api/v1/pods":            `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"` + long + `"},"items":[]}`,
+		"/api/v1/pods?watch=true": `{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"` + long + `"}}}`,
+	} {
+		g := NewWithT(t)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a"+path, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		resp, err := took.Guard(answering(http.StatusOK, "application/json", text)).RoundTrip(req)
+		g.Expect(err).NotTo(HaveOccurred())
+		n, err := io.Copy(io.Discard, resp.Body)
+		g.Expect(err).To(MatchError(quantities.ErrLongToken), path)
+		g.Expect(err).To(MatchError(ErrUnreadable), path)
+		g.Expect(n).To(BeZero(), path)
+		g.Expect(resp.Body.Close()).To(Succeed())
+	}
+}
+
 // Pages that are small one by one take as long to decode as large ones.
 func TestPagesOfACachesListArePacedHoweverSmallTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -167,7 +167,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 	frames := newFrameReader(from, i.Event, protobuf, turn.take)
 	pace := watchPace{Pace: i.Pace}
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Untyped: !i.typed, Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event), Token: MaxToken, Untyped: !i.typed, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.ProtoEvent
@@ -198,7 +198,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 // whole returns an answer that says to have length bytes; negative: it does not say.
 func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	taken := 0
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Untyped: !i.typed, Taken: &taken}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer), Token: MaxToken, Untyped: !i.typed, Taken: &taken}
 	look := i.Paths.JSON
 	if protobuf {
 		look = i.Paths.Proto
