@@ -33,7 +33,7 @@ func tokens(text string) (inMetadata, elsewhere map[string]runtime.Object) {
 			"the version of what is nobody's spec": &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: of},
 		}, map[string]runtime.Object{
 			"data":        &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: data},
-			"annotations": pod(metav1.ObjectMeta{Annotations: data, ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: []byte(fmt.Sprintf("{%q:{}}", text))}}}}),
+			"annotations": pod(metav1.ObjectMeta{Annotations: data, ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(fmt.Sprintf("{%q:{}}", text))}}}),
 			"a spec": &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 				VolumeSource: corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: text, Options: data}},
 			}}}},
