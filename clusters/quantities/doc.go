@@ -1,4 +1,4 @@
-// Package quantities makes the resource quantities in what a stranger sends safe to decode.
+// Package quantities makes what a stranger sends safe to decode: the resource quantities in it, and how much memory it becomes.
 //
 // resource.ParseQuantity computes powers of ten exactly: the 13 bytes of 1e-2147483647 keep a processor busy for hours and
 // take hundreds of megabytes, and no context ends it. Every quantity is therefore bounded in the encoded text, before any

@@ -125,7 +125,8 @@ func (w *protoWalker) countItems(data []byte) bool {
 	return !f.bad
 }
 
-// tokens looks at the texts of the metadata of an object, or of a list and of the objects in it. What has no metadata has nothing as long there.
+// tokens looks at the texts of the metadata of an object, or of a list and of the objects in it. Kinds without metadata, such as those of
+// discovery, have short names in its place.
 func (w *protoWalker) tokens(object []byte, list bool) bool {
 	if w.limits.Token == 0 {
 		return true

@@ -14,9 +14,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-// FuzzProto looks for protobuf that decodes to a pod with a quantity that was not bounded or a long text in its metadata, and for a
-// panic. A decoder that is told what
-// to decode into guesses what the text does not say.
+// FuzzProto looks for protobuf that decodes to a pod with a quantity that was not bounded, or with a long text in its metadata, and for a
+// panic. A decoder that is told what to decode into guesses what the text does not say.
 func FuzzProto(f *testing.F) {
 	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{

@@ -25,12 +25,12 @@ func tokens(text string) (inMetadata, elsewhere map[string]runtime.Object) {
 	of := metav1.ObjectMeta{Name: "a", ResourceVersion: text}
 	data := map[string]string{"metadata": text, "resourceVersion": text, "continue": text}
 	return map[string]runtime.Object{
-			"the version of an object":             pod(of),
-			"the name of an object":                pod(metav1.ObjectMeta{Name: text}),
-			"the version of a list":                pods(metav1.ListMeta{ResourceVersion: text}),
-			"the token with which one continues":   pods(metav1.ListMeta{Continue: text}),
-			"the version of an object in a list":   pods(metav1.ListMeta{}, corev1.Pod{}, *pod(of)),
-			"the version of what is nobody's spec": &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: of},
+			"the version of an object":           pod(of),
+			"the name of an object":              pod(metav1.ObjectMeta{Name: text}),
+			"the version of a list":              pods(metav1.ListMeta{ResourceVersion: text}),
+			"the token with which one continues": pods(metav1.ListMeta{Continue: text}),
+			"the version of an object in a list": pods(metav1.ListMeta{}, corev1.Pod{}, *pod(of)),
+			"the version of what has no spec":    &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: of},
 		}, map[string]runtime.Object{
 			"data":        &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: data},
 			"annotations": pod(metav1.ObjectMeta{Annotations: data, ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(fmt.Sprintf("{%q:{}}", text))}}}),
@@ -43,7 +43,7 @@ func tokens(text string) (inMetadata, elsewhere map[string]runtime.Object) {
 
 func TestATextOfMetadataThatIsTooLongIsRefused(t *testing.T) {
 	const most = 100
-	long, bad := strings.Repeat("1", most+1), quantities.ErrLongToken
+	long := strings.Repeat("1", most+1)
 	ways := map[string]func(t *testing.T, object runtime.Object, limits quantities.Limits) error{
 		"JSON": func(t *testing.T, object runtime.Object, limits quantities.Limits) error {
 			return paths.JSON(asJSON(t, object), limits)
@@ -68,7 +68,7 @@ func TestATextOfMetadataThatIsTooLongIsRefused(t *testing.T) {
 			}
 			t.Run(way+", "+what, func(t *testing.T) {
 				g := NewWithT(t)
-				g.Expect(look(t, object, quantities.Limits{Token: most})).To(MatchError(bad))
+				g.Expect(look(t, object, quantities.Limits{Token: most})).To(MatchError(quantities.ErrLongToken))
 				g.Expect(look(t, object, quantities.Limits{Token: most + 1})).To(Succeed())
 				g.Expect(look(t, object, quantities.Limits{})).To(Succeed(), "zero bounds nothing")
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"syscall"
 	"time"
@@ -119,14 +120,21 @@ func (s *hostileSite) try(ctx context.Context, at *seat, hostility fleet.Hostili
 		return err
 	}
 	w := window{hostility: hostility, apart: at == s.apart}
+	s.sent += 1 << 16
 	before, err := s.processors()
 	if err != nil {
 		return err
 	}
 	calls, bytes := s.member.Called()
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { w.admission, err = s.admissions(groupCtx); return err })
-	group.Go(func() (err error) { w.bare.admission, err = s.bareAdmissions(groupCtx); return err })
+	group.Go(func() (err error) {
+		w.admission, err = s.admissions(groupCtx, s.target, s.bundle, hostileCalls)
+		return err
+	})
+	group.Go(func() (err error) {
+		w.bare.admission, err = s.admissions(groupCtx, s.handler.URL, s.handler.Bundle, bareCalls)
+		return err
+	})
 	group.Go(func() (err error) { w.events, w.bare.events, err = s.reconciles(groupCtx); return err })
 	group.Go(func() (err error) { w.rss, err = s.memory(groupCtx); return err })
 	group.Go(func() error {
@@ -233,6 +241,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (hub, bare time.Duration, 
 	if err != nil {
 		return 0, 0, err
 	}
+	s.watch.Forget()
 	for _, t := range s.targets {
 		t.taken = nil
 	}
@@ -259,10 +268,9 @@ func (s *hostileSite) reconciles(ctx context.Context) (hub, bare time.Duration, 
 	return figures.Quantile(delaysOf(counted), 0.99), figures.Quantile(received, 0.99), err
 }
 
-// admissions asks the webhook about pods of the good member at a steady rate; p99, from when each call was due.
-func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
-	s.sent += 1 << 16
-	result, err := loadApart(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
+// admissions asks the webhook, or the bare handler, about pods of the good member at a steady rate; p99, from when each call was due.
+func (s *hostileSite) admissions(ctx context.Context, target *url.URL, bundle []byte, rate int) (time.Duration, error) {
+	result, err := loadApart(ctx, target, bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: rate, first: s.sent})
 	if errors.Is(err, errNothingAnswered) {
 		return hostileWindow, nil
 	}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/bench/internal/bare"
-	"github.com/plimsoll-dev/plimsoll/test/bench/internal/figures"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -35,18 +33,6 @@ func (s *hostileSite) endBare() {
 	if s.handler != nil {
 		s.handler.End()
 	}
-}
-
-// bareAdmissions asks the bare handler about pods of the good member; p99, from when each call was due.
-func (s *hostileSite) bareAdmissions(ctx context.Context) (time.Duration, error) {
-	result, err := loadApart(ctx, s.handler.URL, s.handler.Bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: bareCalls, first: s.sent})
-	if errors.Is(err, errNothingAnswered) {
-		return hostileWindow, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return figures.Quantile(result.latencies, 0.99), nil
 }
 
 // bareDelays returns how long after the API server had answered the bare watch had the events of the same writes, sorted.

@@ -13,14 +13,14 @@ type window struct {
 	hostility fleet.Hostility
 	apart     bool // it did it to the hub that has no good members
 	latencies
-	bare         latencies     // of what is no hub, beside it
+	bare         latencies     // of the bare handler and the bare watch
 	rss          int64         // the most
 	processor    time.Duration // that the hub with the good members took
 	load         time.Duration // that this process took, in which the hostile member runs
 	calls, bytes int64         // that the hostile member sent to the hub's webhooks
 }
 
-// latencies are p99s: of admission calls, and from events to reconciles or to who only watches.
+// latencies are p99s: of admission calls, and from a write to its reconcile or, of the bare watch, to its event.
 type latencies struct{ admission, events time.Duration }
 
 // ratios are how a hostility compares. The goals hold for the latencies compared with those beside good behaviour. They are compared
@@ -84,14 +84,13 @@ func calmNear(windows []window, hostility fleet.Hostility) (near []window) {
 			is = append(is, i)
 		}
 	}
-	beside := map[int]bool{}
+	var beside []int
 	for _, i := range is {
 		next, _ := slices.BinarySearch(calm, i)
-		for _, c := range calm[max(next-calmBeside, 0):min(next+calmBeside, len(calm))] {
-			beside[c] = true
-		}
+		beside = append(beside, calm[max(next-calmBeside, 0):min(next+calmBeside, len(calm))]...)
 	}
-	for _, c := range slices.Sorted(maps.Keys(beside)) {
+	slices.Sort(beside)
+	for _, c := range slices.Compact(beside) {
 		near = append(near, windows[c])
 	}
 	return near
@@ -155,8 +154,8 @@ func (s *hostileSite) judge() {
 	report.Note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
 }
 
-// judged returns the figures by the names of their entries. Those of the processor, the control and
-// what is bare are of all hostilities.
+// judged returns the figures by the names of their entries. Those of the processor, of the
+// control and of the bare processes are of all hostilities.
 func judged(compared map[fleet.Hostility]ratios) map[string]float64 {
 	figures := map[string]float64{}
 	worst := func(name string, ratio float64) { figures[name] = max(figures[name], ratio) }

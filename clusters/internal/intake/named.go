@@ -17,7 +17,8 @@ const (
 
 // MaxToken is how long a resource version, or the token with which a list continues, may be, in bytes. Those of API servers have some
 // dozens of bytes, and a few KiB where one stands for several clusters. The hub sends them back in URLs, with up to three bytes for
-// each, and keeps the URL of a watch while the watch is open: no budget of a cache counts that.
+// each, and keeps the URL of a watch while the watch is open: no budget of a cache counts that. An [Intake] refuses longer texts before they
+// are decoded; one that is no UTF-8 becomes up to three times as long when it is, so what was decoded is checked as well.
 const MaxToken = 8 << 10
 
 // CheckObject refuses an object whose name, namespace, UID or resource version no API server would have sent: names are shown in logs,

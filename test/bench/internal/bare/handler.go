@@ -27,8 +27,8 @@ type Handler struct {
 
 // A handlerReport says where the handler serves.
 type handlerReport struct {
-	URL    string
-	Bundle []byte
+	Address string
+	Bundle  []byte
 }
 
 // StartHandler starts a handler, which serves until it is ended.
@@ -38,16 +38,11 @@ func StartHandler(ctx context.Context) (*Handler, error) {
 		return nil, err
 	}
 	var serves handlerReport
-	err = process.Next(&serves)
-	h := &Handler{Bundle: serves.Bundle, process: process}
-	if err == nil {
-		h.URL, err = url.Parse(serves.URL + "/")
-	}
-	if err != nil {
+	if err := process.Next(&serves); err != nil {
 		process.End()
 		return nil, err
 	}
-	return h, nil
+	return &Handler{URL: &url.URL{Scheme: "https", Host: serves.Address, Path: "/"}, Bundle: serves.Bundle, process: process}, nil
 }
 
 // End ends the process.
@@ -60,7 +55,7 @@ func Serve(_ io.Reader, out io.Writer) error {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := gob.NewEncoder(out).Encode(handlerReport{server.URL, certificate}); err != nil {
+	if err := gob.NewEncoder(out).Encode(handlerReport{server.Listener.Addr().String(), certificate}); err != nil {
 		return err
 	}
 	select {}

@@ -97,6 +97,13 @@ func (w *Watch) Received(version string) (at time.Time, ok bool, err error) {
 	return time.Time{}, false, w.failed
 }
 
+// Forget forgets what came so far. Nobody asks for it any more.
+func (w *Watch) Forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.received)
+}
+
 // Receive is the least that a client can be that learns of changes: one watch of client-go, without a cache, each event decoded and
 // reported. It runs until it is killed.
 func Receive(in io.Reader, out io.Writer) error {
