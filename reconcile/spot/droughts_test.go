@@ -7,14 +7,18 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/shapes"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
@@ -95,6 +99,37 @@ func TestADecisionEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	if d.forgetDroughts(now); d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("the decision stands for nobody")
 	}
+}
+
+// After a start, ReplicaSets may come to the cache later than pods, and a bound pod does not say what it asks for.
+func TestAnEarlierDecisionStandsUntilTheOwnersOfPodsAreKnown(t *testing.T) {
+	s, now := newShell(t, nil, false), time.Now()
+	dir := s.follower.directory
+	dir.capacity, dir.probes = s.options.Capacity, s.options.Probes.Namespace
+	probe := shortage.Probe{Decision: shortage.Decision{Requirements: capacity.Requirements{CPU: 500}, Capacity: capacity.Spot, Namespaces: []string{"shop"},
+		Since: now.Add(-time.Minute), NextProbe: now.Add(time.Hour)}, Gated: true}
+	probe.Name = shortage.ProbeName(probe.Requirements.String(), &probe.Decision)
+	bound := stored("web-1-a", Placement{Reservation: plan.Reservation{Capacity: capacity.OnDemand}})
+	bound.Spec.NodeName = "n"
+	s.cache(namespace("true", nil), deployment(1, "true", mixed("100")), bound, s.probePod(&probe, dir.probes, spottest.ByConfiguration))
+	forget := func(want int, owner string) {
+		t.Helper()
+		dir.needs = shapes.Search{} // which rests for as long as ten searches take
+		if dir.forgetDroughts(now); dir.droughts.Decisions(capacity.Spot) != want {
+			t.Errorf("%d decisions stand, want %d, with an owner that %s", dir.droughts.Decisions(capacity.Spot), want, owner)
+		}
+	}
+	forget(1, "is not known")
+	asking := func(cpu string) *appsv1.ReplicaSet {
+		set := replicaSet(1, 1)
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+		keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.options.Capacity)
+		return set
+	}
+	s.cache(asking("500m"))
+	forget(1, "asks for as much")
+	s.cache(asking("100m"))
+	forget(0, "asks for less")
 }
 
 func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {

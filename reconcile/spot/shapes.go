@@ -2,6 +2,7 @@ package spot
 
 import (
 	"crypto/rand"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -200,9 +201,29 @@ func (d *directory) texts() []string {
 	return all
 }
 
-// forgetDroughts ends the decisions on shortages that no owner has any more.
+// unseenOwners returns the namespaces of the owners of which only bound pods are known. What they ask for is not known before the object itself is: after a
+// start, ReplicaSets may come to the cache later than pods.
+func (d *directory) unseenOwners() (namespaces []string) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, o := range d.owners {
+		if o.kind == "" && o.shapeTextLocked() == "" && !slices.Contains(namespaces, o.namespace) {
+			namespaces = append(namespaces, o.namespace)
+		}
+	}
+	return namespaces
+}
+
+// forgetDroughts ends the decisions on shortages that no owner has any more, as far as owners are known.
 func (d *directory) forgetDroughts(now time.Time) {
-	d.droughts.Forget(func(stand []shortage.Standing) []bool { return d.needs.Needed(&parsedShapes, stand, d.texts) }, now)
+	d.droughts.Forget(func(stand []shortage.Standing) []bool {
+		unseen := d.unseenOwners() // before the others: one that is seen meanwhile is among them
+		needed := d.needs.Needed(&parsedShapes, stand, d.texts)
+		for i := range stand {
+			needed[i] = needed[i] || slices.ContainsFunc(unseen, stand[i].AppliesTo)
+		}
+		return needed
+	}, now)
 }
 
 // drySince returns since when capacity of each type has been dry for an owner's pods; zero: it is not.
