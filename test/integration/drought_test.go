@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +181,7 @@ func droughtRestartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	h.stop(t)
 	before := p.probes()
 
+	p.delayReplicaSets()
 	p.hub = startHub(t, f, "drought-restarted", parched)
 	evicted := len(p.evictions())
 	p.Expect(w.Scale(p.ctx, replicas+4)).To(Succeed())
@@ -189,6 +192,27 @@ func droughtRestartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.giveBack()
 	p.mixed(w, replicas+4, percent, floor)
 	p.Eventually(p.probes).Should(BeEmpty())
+}
+
+// delayReplicaSets lets the next hub list no ReplicaSets before it has done something about a probe: until then nobody tells it what bound pods ask for.
+func (p *placing) delayReplicaSets() {
+	p.t.Helper()
+	mark, err := p.member.Cluster.Audit().Mark()
+	p.Expect(err).NotTo(HaveOccurred())
+	p.member.Proxy.Hang(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/replicasets") })
+	acted := make(chan error, 1)
+	go func() {
+		err := fleet.Await(p.ctx, "the hub's first write to a probe", func(context.Context) (bool, error) {
+			writes, err := p.member.Cluster.Audit().Since(mark, fleet.ByHub, kube.Writes, kube.InNamespace(fleet.Namespace), kube.OnResource("pods"))
+			return len(writes) > 0, err
+		})
+		acted <- errors.Join(err, p.member.Proxy.Restore())
+	}()
+	p.t.Cleanup(func() {
+		if err := <-acted; err != nil {
+			p.t.Error(err)
+		}
+	})
 }
 
 // takeAway removes the spot nodes, and gives them back with the spec's end if nobody has.
