@@ -194,7 +194,7 @@ func droughtRestartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Eventually(p.probes).Should(BeEmpty())
 }
 
-// delayReplicaSets lets the next hub list no ReplicaSets before it has done something about a probe: until then nobody tells it what bound pods ask for.
+// delayReplicaSets lets the next hub list no ReplicaSets before it has done something about a probe: until then it does not know what bound pods ask for.
 func (p *placing) delayReplicaSets() {
 	p.t.Helper()
 	mark, err := p.member.Cluster.Audit().Mark()
