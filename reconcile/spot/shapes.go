@@ -188,39 +188,35 @@ func (s *standing) mix() policy.Mix {
 	return mix
 }
 
-// texts returns the texts of the shapes of all owners that want replicas.
-func (d *directory) texts() []string {
+// texts returns the texts of the shapes of all owners that want replicas, and the namespaces of the owners of which only bound pods are known: what these
+// ask for is not known before the object itself is, and after a start ReplicaSets may come to the cache later than pods.
+func (d *directory) texts() (all []string, unseen map[string]struct{}) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	all := make([]string, 0, len(d.owners))
+	all, unseen = make([]string, 0, len(d.owners)), map[string]struct{}{}
 	for _, o := range d.owners {
-		if text := o.shapeTextLocked(); text != "" && (o.kind == "" || o.replicas > 0) {
+		switch text := o.shapeTextLocked(); {
+		case text != "" && (o.kind == "" || o.replicas > 0):
 			all = append(all, text)
+		case text == "" && o.kind == "":
+			unseen[o.namespace] = struct{}{}
 		}
 	}
-	return all
-}
-
-// unseenOwners returns the namespaces of the owners of which only bound pods are known. What they ask for is not known before the object itself is: after a
-// start, ReplicaSets may come to the cache later than pods.
-func (d *directory) unseenOwners() (namespaces []string) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	for _, o := range d.owners {
-		if o.kind == "" && o.shapeTextLocked() == "" && !slices.Contains(namespaces, o.namespace) {
-			namespaces = append(namespaces, o.namespace)
-		}
-	}
-	return namespaces
+	return all, unseen
 }
 
 // forgetDroughts ends the decisions on shortages that no owner has any more, as far as owners are known.
 func (d *directory) forgetDroughts(now time.Time) {
 	d.droughts.Forget(func(stand []shortage.Standing) []bool {
-		unseen := d.unseenOwners() // before the others: one that is seen meanwhile is among them
-		needed := d.needs.Needed(&parsedShapes, stand, d.texts)
+		var unseen map[string]struct{} // stays empty where it is too early to search: then all are needed
+		needed := d.needs.Needed(&parsedShapes, stand, func() (all []string) {
+			all, unseen = d.texts()
+			return all
+		})
 		for i := range stand {
-			needed[i] = needed[i] || slices.ContainsFunc(unseen, stand[i].AppliesTo)
+			namespaces := stand[i].Namespaces // nil: all
+			needed[i] = needed[i] || (namespaces == nil && len(unseen) > 0) ||
+				slices.ContainsFunc(namespaces, func(name string) bool { _, some := unseen[name]; return some })
 		}
 		return needed
 	}, now)

@@ -116,7 +116,7 @@ func (d *Tracker) NodeComing(uid types.UID, now time.Time) bool {
 func (d *Tracker) pendingSince(p *Pod) time.Time {
 	since := p.UnschedulableSince
 	for _, over := range d.past {
-		if over.AppliesTo(p.Namespace) && p.Requirements.AtLeast(over.Requirements) {
+		if over.appliesTo(p.Namespace) && p.Requirements.AtLeast(over.Requirements) {
 			since = when.Later(since, over.at)
 		}
 	}

@@ -93,7 +93,7 @@ func (d *Tracker) prove(p *Pod) {
 // Probing reports whether a probe found room for pods of some requirements in a namespace and no replica has yet: they are moved there one at a time.
 func (d *Tracker) Probing(shape capacity.Requirements, namespace string) bool {
 	for _, over := range d.past {
-		if over.probing() && over.AppliesTo(namespace) && shape.AtLeast(over.Requirements) {
+		if over.probing() && over.appliesTo(namespace) && shape.AtLeast(over.Requirements) {
 			return true
 		}
 	}

@@ -62,14 +62,14 @@ type Decision struct {
 	Namespaces []string
 }
 
-// AppliesTo reports whether the decision holds for pods of a namespace.
-func (v *Decision) AppliesTo(namespace string) bool {
+// appliesTo reports whether it holds for pods of a namespace.
+func (v *Decision) appliesTo(namespace string) bool {
 	return v.Namespaces == nil || slices.Contains(v.Namespaces, namespace)
 }
 
 // appliesToAll reports whether it holds for pods of all some namespaces; nil: of every namespace.
 func (v *Decision) appliesToAll(namespaces []string) bool {
-	return v.Namespaces == nil || (namespaces != nil && !slices.ContainsFunc(namespaces, func(n string) bool { return !v.AppliesTo(n) }))
+	return v.Namespaces == nil || (namespaces != nil && !slices.ContainsFunc(namespaces, func(n string) bool { return !v.appliesTo(n) }))
 }
 
 // Probe is a surplus pod that finds out whether capacity that was dry has room again, so that no replica has to: a pause pod of

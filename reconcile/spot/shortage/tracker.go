@@ -183,7 +183,7 @@ func (d *Tracker) NodeJoined(now time.Time) {
 // Dry reports whether the capacity has no room for pods of some requirements in a namespace, and since when.
 func (d *Tracker) Dry(shape capacity.Requirements, namespace string) (since time.Time, dry bool) {
 	for _, v := range d.decisions {
-		if v.AppliesTo(namespace) && shape.AtLeast(v.Requirements) {
+		if v.appliesTo(namespace) && shape.AtLeast(v.Requirements) {
 			since, dry = when.Earlier(since, v.Since), true
 		}
 	}

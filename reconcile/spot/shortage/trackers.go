@@ -219,7 +219,7 @@ func (d *Trackers) Since(capacityType capacity.Type, shape capacity.Requirements
 			continue
 		}
 		for i := range *all {
-			if v := &(*all)[i]; v.AppliesTo(namespace) && shape.AtLeast(v.Requirements) {
+			if v := &(*all)[i]; v.appliesTo(namespace) && shape.AtLeast(v.Requirements) {
 				since = when.Earlier(since, v.Since)
 			}
 		}
