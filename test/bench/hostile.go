@@ -90,11 +90,11 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 	s.windows = nil
 	for i, hostility := range chosen {
 		if i%calmEvery == 0 {
-			if err := s.tryAt(ctx, fleet.WellBehaved, s.here, s.apart); err != nil {
+			if err := s.tryBoth(ctx, fleet.WellBehaved, s.here, s.apart); err != nil {
 				return err
 			}
 		}
-		if err := s.tryAt(ctx, hostility, s.here, s.apart); err != nil {
+		if err := s.tryBoth(ctx, hostility, s.here, s.apart); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 		// hostile in the window before.
 		first, second := s.apart, s.here
 		for range hostileRepeats {
-			if err := errors.Join(s.try(ctx, s.here, fleet.WellBehaved), s.tryAt(ctx, hostility, first, second)); err != nil {
+			if err := errors.Join(s.try(ctx, s.here, fleet.WellBehaved), s.tryBoth(ctx, hostility, first, second)); err != nil {
 				return err
 			}
 			first, second = second, first
@@ -116,8 +116,8 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 	return nil
 }
 
-// tryAt measures a hostility at one hub right after the other: so the rest of the machine does about the same.
-func (s *hostileSite) tryAt(ctx context.Context, hostility fleet.Hostility, first, second *seat) error {
+// tryBoth measures a hostility at one hub right after the other: so the rest of the machine does about the same.
+func (s *hostileSite) tryBoth(ctx context.Context, hostility fleet.Hostility, first, second *seat) error {
 	return errors.Join(s.try(ctx, first, hostility), s.try(ctx, second, hostility))
 }
 
