@@ -59,14 +59,13 @@ func Capped(of net.Listener, ofAddress, ofAll int) net.Listener {
 // Paced returns a listener that closes connections of an address that begins more than so many a second, after a burst. A connection
 // that nobody uses costs a TLS handshake, half a millisecond of a processor, before it is known whose it is.
 func Paced(of net.Listener, perSecond, burst int) *PacedListener {
-	return &PacedListener{of, shares.NewPaces(pacesOfListener, perSecond, burst)}
+	return &PacedListener{of, shares.NewPaces(perSecond, burst)}
 }
 
-// pacesOfListener is how many rates there are for all addresses: some share one, by chance.
-const pacesOfListener = 1024
-
-// longestDebt is for how long [PacedListener.Charge] has connections of an address closed at most.
-const longestDebt = 3 * time.Second
+// longestDebt is how long an address waits at most, after the last of its connections that was ended because of what it sent, until another
+// one is accepted. That is longer than what is queued for a handshake: a flood that only waited for that would come back at once, with as many
+// connections as before.
+const longestDebt = 10 * time.Second
 
 // PacedListener closes connections that come too fast, see [Paced]. Safe for concurrent use.
 type PacedListener struct {

@@ -25,9 +25,6 @@ type handshakeLimits struct {
 // costs half a millisecond.
 var handshakesOfMembers = handshakeLimits{ofAddress: 256, ofAll: 1024, rate: 100, burst: 1024, timeout: 3 * time.Second}
 
-// paces is how many rates there are for all addresses: some share one, by chance.
-const paces = 256
-
 // handshakeListener has connections whose TLS handshake is over.
 type handshakeListener struct {
 	net.Listener
@@ -53,7 +50,7 @@ type accepted struct {
 func newHandshakeListener(listener net.Listener, config *tls.Config, limits handshakeLimits, log *slog.Logger) *handshakeListener {
 	l := &handshakeListener{
 		Listener: listener, config: config, limits: limits, log: log, places: newPlaces(limits.ofAddress, limits.ofAll),
-		paces: shares.NewPaces(paces, limits.rate, limits.burst), done: make(chan accepted),
+		paces: shares.NewPaces(limits.rate, limits.burst), done: make(chan accepted),
 	}
 	l.closed, l.end = context.WithCancel(context.Background())
 	return l
@@ -123,9 +120,9 @@ func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 	return shaken
 }
 
-// charge counts n more handshakes of an address.
+// charge counts n more handshakes of an address. Connections of one that owes more than a handshake may wait for are closed.
 func (l *handshakeListener) charge(address netip.Addr, n int) {
-	l.paces.Charge(address, n, l.limits.timeout)
+	l.paces.Charge(address, n, longestDebt)
 }
 
 // pass gives a connection or an error to Accept, or closes the connection when there is no Accept any more.

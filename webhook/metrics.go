@@ -51,7 +51,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"member"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_admission_rejected_total",
-			Help: "Calls that were rejected before they were read as admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), without a length (no_length), too many bytes at a time (busy), too many calls at a time or too fast (too_many, once for each connection, which is ended), unreadable (unreadable), without the client certificate that webhook.clientCA requires (no_certificate).",
+			Help: "Calls that were rejected before they were read as admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), without a length (no_length), too many bytes at a time (busy), too many calls at a time or too fast (too_many, once for each connection, which is ended or which its caller gave up), unreadable (unreadable), without the client certificate that webhook.clientCA requires (no_certificate).",
 		}, []string{"reason"}),
 	}
 	for _, collector := range []prometheus.Collector{m.admissions, m.duration, m.rejected} {

@@ -2,10 +2,14 @@ package webhook
 
 import (
 	"bytes"
+	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,4 +111,32 @@ func TestACallThatIsRefusedMakesItsConnectionAStrangers(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Equal(1.0))
 	g.Expect(call(pods.path(), reviewOf("1", ""), 0)).To(Equal(http.StatusOK), "on a new connection")
+}
+
+// On the next one as much would be read at once.
+func TestAConnectionThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
+	g := NewWithT(t)
+	ca, metrics := newCA(t), anyMetrics(t)
+	limits := shares.StrangerLimits{Free: 12_000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}
+	server, err := listenTo(limits, "webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), newHub(t, toSpot), metrics, slog.New(slog.DiscardHandler))
+	g.Expect(err).NotTo(HaveOccurred())
+	pace := server.listener.paces.Of(netip.MustParseAddr("127.0.0.1"))
+	pace.SetLimit(0) // nothing comes back meanwhile
+	start(t, server)
+	send := func(bytes int) {
+		t.Helper()
+		dialer := &tls.Dialer{Config: tlstest.Trusting(ca.Bundle())}
+		conn, err := dialer.DialContext(t.Context(), "tcp", server.Addr().String())
+		g.Expect(err).NotTo(HaveOccurred())
+		// The refusal of an unread body ends the connection, perhaps before all of it is sent.
+		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: "+strconv.Itoa(bytes)+"\r\n\r\n"+strings.Repeat("a", bytes))
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	}
+	ended := func() float64 { return testutil.ToFloat64(metrics.rejected.WithLabelValues("too_many")) }
+	before := pace.Tokens()
+	send(100)
+	send(20_000)
+	g.Eventually(ended).Should(Equal(1.0))
+	g.Eventually(pace.Tokens).Should(Equal(before - 2 - handshakesOfEnded))
 }

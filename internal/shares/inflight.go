@@ -79,12 +79,14 @@ func newCaller(conn net.Conn) *caller {
 	return &caller{conn: conn, ip: ip, address: ip.String(), remote: remote}
 }
 
-// hangUp ends the connection at once, and reports whether it is the first to do so. That of TLS would first say goodbye, for which a caller
-// who does not read leaves no room.
+// hangUp ends the connection at once, and returns whether nobody has reported its end yet, neither this nor [Strangers]. The Close of TLS
+// would first say goodbye, for which a caller who does not read leaves no room.
 func (c *caller) hangUp() (first bool) {
 	if c.ended.Swap(true) {
 		return false
 	}
+	of, ok := c.remote.(strangerAddr)
+	first = !ok || !of.conn.ended.Swap(true)
 	_ = c.conn.Close()
-	return true
+	return first
 }

@@ -24,9 +24,6 @@ type StrangerLimits struct {
 	Wait time.Duration
 }
 
-// pacesOfStrangers is how many rates there are for all addresses.
-const pacesOfStrangers = 256
-
 // Strangers pace what a server reads of connections until a call on them is accepted, see [Known] and [Refused]: reading a call and
 // refusing it costs the server as much as sending it costs the caller, and no limit of calls in flight bounds how many there are. The same
 // pace bounds what is sent to whoever asks, see [MaySend]. Safe for concurrent use.
@@ -36,10 +33,10 @@ type Strangers struct {
 	ended  func(from netip.Addr)
 }
 
-// NewStrangers are all strangers of a server. Ended is called for each connection that is ended because it would have to wait too long; it
-// may be nil.
+// NewStrangers are all strangers of a server. Ended is called once for each connection that is ended because it would have to wait too long,
+// or that ends, whoever ends it, after more bytes than the free ones were read of it and before it was known; it may be nil.
 func NewStrangers(limits StrangerLimits, ended func(from netip.Addr)) *Strangers {
-	return &Strangers{limits: limits, paces: NewPaces(pacesOfStrangers, limits.Rate, limits.Burst), ended: ended}
+	return &Strangers{limits: limits, paces: NewPaces(limits.Rate, limits.Burst), ended: ended}
 }
 
 // Listener returns a listener whose connections are of strangers. Give it to a server without wrapping its connections again, other than by
@@ -68,9 +65,10 @@ type strangerConn struct {
 	address   netip.Addr
 	free      atomic.Int64 // bytes that are left
 	known     atomic.Bool
+	unknown   atomic.Int64 // bytes that were read since the connection was known last
 	close     sync.Once
 	closed    chan struct{}
-	ended     atomic.Bool // because it would have to wait too long
+	ended     atomic.Bool // and [Strangers] have reported it
 }
 
 var errStranger = errors.New("the connection sends more than is read of strangers")
@@ -78,8 +76,11 @@ var errStranger = errors.New("the connection sends more than is read of stranger
 // Read waits, once it has read something, until the address may send that.
 func (c *strangerConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
-	if n > 0 && !c.known.Load() && !c.pace(n) {
-		return 0, errStranger
+	if n > 0 && !c.known.Load() {
+		c.unknown.Add(int64(n))
+		if !c.pace(n) {
+			return 0, errStranger
+		}
 	}
 	return n, err
 }
@@ -106,9 +107,14 @@ func (c *strangerConn) pace(n int) bool {
 	}
 }
 
-// end ends the connection, and says so once: several answers may wait on one.
+// end ends the connection because it would have to wait too long.
 func (c *strangerConn) end() {
 	_ = c.Close()
+	c.report()
+}
+
+// report reports that the connection has ended. It does so once: several answers may wait on one.
+func (c *strangerConn) report() {
 	if !c.ended.Swap(true) && c.strangers.ended != nil {
 		c.strangers.ended(c.address)
 	}
@@ -116,9 +122,15 @@ func (c *strangerConn) end() {
 
 func (c *strangerConn) charge(n int) { c.strangers.paces.Charge(c.address, n, c.strangers.limits.Wait) }
 
-// Close implements [net.Conn]. It ends all waits.
+// Close implements [net.Conn]. It ends all waits. A caller who gives up a connection of which more was read than is free is reported like
+// one whose connection is ended: on a new one as much would be read at once.
 func (c *strangerConn) Close() error {
-	c.close.Do(func() { close(c.closed) })
+	c.close.Do(func() {
+		close(c.closed)
+		if !c.known.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) {
+			c.report()
+		}
+	})
 	return c.Conn.Close()
 }
 
@@ -134,6 +146,7 @@ type strangerAddr struct {
 // the address that the connection says it comes from. If [Strangers] have no part in it, nothing happens.
 func Known(from net.Addr) {
 	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
+		of.conn.unknown.Store(0)
 		of.conn.known.Store(true)
 	}
 }

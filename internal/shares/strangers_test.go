@@ -204,6 +204,83 @@ func TestAConnectionIsEndedOnceHoweverManyAnswersWait(t *testing.T) {
 	g.Expect(ended.Load()).To(Equal(int64(1)))
 }
 
+// Who gives a connection up before the hub ends it has as much read of the next one at once.
+func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) {
+	const free = 4000
+	for name, connection := range map[string]struct {
+		known         int // bytes that are read before the caller is known; none: it never is
+		read          int // bytes that are read after that
+		refused       bool
+		countsAsEnded int64
+	}{
+		"more than is free":                     {read: free + 1, countsAsEnded: 1},
+		"what is free":                          {read: free},
+		"nothing":                               {},
+		"more, before it was known":             {known: free + 1},
+		"more, when it was known":               {known: 1, read: 2 * free},
+		"little, and a refusal":                 {read: free, refused: true},
+		"little, a refusal, after it was known": {known: 2 * free, read: free, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			g.Expect(err).NotTo(HaveOccurred())
+			var ended atomic.Int64
+			limits := StrangerLimits{Free: free, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}
+			listener = NewStrangers(limits, func(netip.Addr) { ended.Add(1) }).Listener(listener)
+			t.Cleanup(func() { _ = listener.Close() })
+			client, err := net.Dial("tcp", listener.Addr().String())
+			g.Expect(err).NotTo(HaveOccurred())
+			conn, err := listener.Accept()
+			g.Expect(err).NotTo(HaveOccurred())
+			pass := func(bytes int) {
+				t.Helper()
+				_, err := client.Write(make([]byte, bytes))
+				g.Expect(err).NotTo(HaveOccurred())
+				_, err = io.ReadFull(conn, make([]byte, bytes))
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			if connection.known > 0 {
+				pass(connection.known)
+				Known(conn.RemoteAddr())
+			}
+			pass(connection.read)
+			if connection.refused {
+				Refused(conn.RemoteAddr())
+			}
+			g.Expect(client.Close()).To(Succeed())
+			_, err = conn.Read(make([]byte, 1))
+			g.Expect(err).To(MatchError(io.EOF))
+			g.Expect(ended.Load()).To(BeZero(), "nothing is ended yet")
+			_ = conn.Close()
+			_ = conn.Close()
+			g.Expect(ended.Load()).To(Equal(connection.countsAsEnded))
+		})
+	}
+}
+
+// Its calls are too many, and so is what was read of it.
+func TestAConnectionOfTooManyCallsCountsOnceAsEnded(t *testing.T) {
+	g := NewWithT(t)
+	s := &site{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answer") }))
+	s.EnableHTTP2 = true
+	var ended, closed atomic.Int64
+	report := func(netip.Addr) { ended.Add(1) }
+	Bound(s.Config, Limits{OfConnection: 100, InFlight: 20}, report)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed.Add(1)
+		}
+	}
+	s.Listener = NewStrangers(StrangerLimits{Free: 1000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}, report).Listener(s.Listener)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	s.flood(t, "127.0.0.1", 100)
+	g.Eventually(closed.Load).WithTimeout(time.Minute).Should(Equal(int64(1)))
+	g.Expect(ended.Load()).To(Equal(int64(1)))
+}
+
 // What the rate allows later is read later, and not refused; nor does the wait keep a server from closing.
 func TestAStrangerWaitsForItsRate(t *testing.T) {
 	g := NewWithT(t)
