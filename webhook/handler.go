@@ -101,13 +101,15 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		h.rejectUnread(w, lengthReasons[status], status)
 		return false
 	}
+	from := shares.Caller(r.Context())
+	shares.Introduced(from) // where there is no room for the call, a connection that it ends is none of a flood
 	reading, err := h.options.Metrics.begin(member, room)
 	if err != nil {
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
 		return errors.Is(err, errAllBusy)
 	}
 	defer h.options.Metrics.end(reading, room)
-	shares.Known(shares.Caller(r.Context())) // what else it sends is bounded by the room of its member
+	shares.Known(from) // what else it sends is bounded by the room of its member
 	if room > maxPooled {
 		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
 	}

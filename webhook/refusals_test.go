@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,30 +114,42 @@ func TestACallThatIsRefusedMakesItsConnectionAStrangers(t *testing.T) {
 	g.Expect(call(pods.path(), reviewOf("1", ""), 0)).To(Equal(http.StatusOK), "on a new connection")
 }
 
-// On the next one as much would be read at once.
-func TestAConnectionThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
+// On the next one as much would be read at once. A member whose call finds no room has done nothing wrong.
+func TestAConnectionThatIsGivenUpCountsAsManyHandshakesUnlessItIsAMembers(t *testing.T) {
 	g := NewWithT(t)
-	ca, metrics := newCA(t), anyMetrics(t)
+	ca, pods, metrics := newCA(t), newHub(t, toSpot), anyMetrics(t)
 	limits := shares.StrangerLimits{Free: 12_000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}
-	server, err := listenTo(limits, "webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), newHub(t, toSpot), metrics, slog.New(slog.DiscardHandler))
+	server, err := listenTo(limits, "webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), pods, metrics, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
+	var closed atomic.Int64
+	server.server.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed.Add(1)
+		}
+	}
 	pace := server.listener.paces.Of(netip.MustParseAddr("127.0.0.1"))
 	pace.SetLimit(0) // nothing comes back meanwhile
 	start(t, server)
-	send := func(bytes int) {
+	send := func(path string, bytes int) {
 		t.Helper()
+		before := closed.Load()
 		dialer := &tls.Dialer{Config: tlstest.Trusting(ca.Bundle())}
 		conn, err := dialer.DialContext(t.Context(), "tcp", server.Addr().String())
 		g.Expect(err).NotTo(HaveOccurred())
 		// The refusal of an unread body ends the connection, perhaps before all of it is sent.
-		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: "+strconv.Itoa(bytes)+"\r\n\r\n"+strings.Repeat("a", bytes))
+		_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(bytes)+"\r\n\r\n"+strings.Repeat(" ", bytes))
 		_, _ = io.Copy(io.Discard, conn)
 		_ = conn.Close()
+		g.Eventually(closed.Load).Should(Equal(before + 1))
 	}
 	ended := func() float64 { return testutil.ToFloat64(metrics.rejected.WithLabelValues("too_many")) }
 	before := pace.Tokens()
-	send(100)
-	send(20_000)
-	g.Eventually(ended).Should(Equal(1.0))
-	g.Eventually(pace.Tokens).Should(Equal(before - 2 - handshakesOfEnded))
+	pods.options.Metrics.reading.Add(maxPodBytes)
+	send(pods.path(), 20_000)
+	pods.options.Metrics.reading.Add(-maxPodBytes)
+	send("/", 100)
+	g.Expect(ended()).To(BeZero())
+	send("/", 20_000)
+	g.Expect(ended()).To(Equal(1.0))
+	g.Expect(pace.Tokens()).To(Equal(before - 3 - handshakesOfEnded))
 }

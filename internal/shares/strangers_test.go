@@ -208,18 +208,21 @@ func TestAConnectionIsEndedOnceHoweverManyAnswersWait(t *testing.T) {
 func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) {
 	const free = 4000
 	for name, connection := range map[string]struct {
-		known         int // bytes that are read before the caller is known; none: it never is
-		read          int // bytes that are read after that
-		refused       bool
+		first         int // bytes that are read before the caller shows who it is
+		shows         func(net.Addr)
+		read          int // bytes that are read then
 		countsAsEnded int64
 	}{
-		"more than is free":                     {read: free + 1, countsAsEnded: 1},
-		"what is free":                          {read: free},
-		"nothing":                               {},
-		"more, before it was known":             {known: free + 1},
-		"more, when it was known":               {known: 1, read: 2 * free},
-		"little, and a refusal":                 {read: free, refused: true},
-		"little, a refusal, after it was known": {known: 2 * free, read: free, refused: true},
+		"more than is free":                 {read: free + 1, countsAsEnded: 1},
+		"what is free":                      {read: free},
+		"nothing":                           {},
+		"little, and a refusal":             {first: 1, shows: func(from net.Addr) { Refused(from) }, read: free - 1},
+		"more, and a refusal":               {first: 1, shows: func(from net.Addr) { Refused(from) }, read: free, countsAsEnded: 1},
+		"more, before it was known":         {first: free + 1, shows: Known},
+		"more, when it was known":           {first: 1, shows: Known, read: 2 * free},
+		"more, but introduced":              {first: free + 1, shows: Introduced, read: free},
+		"more, refused after it was known":  {first: 1, shows: func(from net.Addr) { Known(from); Refused(from) }, read: 2 * free},
+		"more, refused when it was unknown": {first: free + 1, shows: func(from net.Addr) { Refused(from) }, countsAsEnded: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -240,14 +243,11 @@ func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) 
 				_, err = io.ReadFull(conn, make([]byte, bytes))
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			if connection.known > 0 {
-				pass(connection.known)
-				Known(conn.RemoteAddr())
+			pass(connection.first)
+			if connection.shows != nil {
+				connection.shows(conn.RemoteAddr())
 			}
 			pass(connection.read)
-			if connection.refused {
-				Refused(conn.RemoteAddr())
-			}
 			g.Expect(client.Close()).To(Succeed())
 			_, err = conn.Read(make([]byte, 1))
 			g.Expect(err).To(MatchError(io.EOF))
@@ -319,6 +319,7 @@ func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
 
 func TestAnAddressThatIsOfNoStrangerIsIgnored(t *testing.T) {
 	Known(nil)
+	Introduced(nil)
 	Refused(&net.TCPAddr{})
 	if !MaySend(nil, 1<<30) {
 		t.Error("nothing may be sent")

@@ -141,6 +141,8 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			h.rejectUnread(w, call, http.StatusUnsupportedMediaType)
 			return false
 		}
+		from := shares.Caller(r.Context())
+		shares.Introduced(from) // where its turn does not come, a connection that it ends is none of a flood
 		if call.call == callConvert {
 			if err := h.turns.due(r.Context(), r.PathValue("member")); err != nil {
 				h.rejectUnread(w, call, http.StatusTooManyRequests)
@@ -153,7 +155,7 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			return errors.Is(err, errAllBusy)
 		}
 		defer giveBack()
-		shares.Known(shares.Caller(r.Context())) // what else it sends is bounded by the room of its member
+		shares.Known(from) // what else it sends is bounded by the room of its member
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		if r.ContentLength > calls.LargeCall {
 			r.Body = calls.InPieces(r.Body)

@@ -3,8 +3,10 @@ package kinds
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
@@ -255,4 +258,39 @@ func TestSmallConversionsDoNotWaitForLargeCalls(t *testing.T) {
 		small()
 		g.Expect(time.Since(began)).To(BeZero())
 	})
+}
+
+// It shows whose its call is, so its other calls, and those of others behind its address, get new connections.
+func TestAMemberWhoseTurnDoesNotComeIsNoFlood(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	var ended, closed atomic.Int64
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed.Add(1)
+		}
+	}
+	shares.Bound(server.Config, shares.Limits{InFlight: 10}, nil)
+	limits := shares.StrangerLimits{Free: 1000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}
+	server.Listener = shares.NewStrangers(limits, func(netip.Addr) { ended.Add(1) }).Listener(server.Listener)
+	server.Start()
+	t.Cleanup(server.Close)
+	convert := func(path string) int {
+		t.Helper()
+		answer, err := server.Client().Post(server.URL+path, "application/json", strings.NewReader(strings.Repeat(" ", 2000)))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Body.Close()).To(Succeed())
+		server.Client().CloseIdleConnections()
+		return answer.StatusCode
+	}
+	objects := s.turns.enter("eu").objects
+	objects.SetLimit(0)
+	objects.SetBurst(0)
+	g.Expect(convert(s.at("/convert"))).To(Equal(http.StatusTooManyRequests))
+	g.Eventually(closed.Load).WithTimeout(time.Minute).Should(Equal(int64(1)))
+	g.Expect(ended.Load()).To(BeZero())
+	g.Expect(convert("/")).To(Equal(http.StatusNotFound))
+	g.Eventually(closed.Load).WithTimeout(time.Minute).Should(Equal(int64(2)))
+	g.Expect(ended.Load()).To(Equal(int64(1)))
 }
