@@ -62,10 +62,8 @@ func Paced(of net.Listener, perSecond, burst int) *PacedListener {
 	return &PacedListener{of, shares.NewPaces(perSecond, burst)}
 }
 
-// longestDebt is how long an address waits at most, after the last of its connections that was ended because of what it sent, until another
-// one is accepted. That is longer than what is queued for a handshake: a flood that only waited for that would come back at once, with as many
-// connections as before.
-const longestDebt = 10 * time.Second
+// longestDebt is for how long [PacedListener.Charge] has connections of an address closed at most.
+const longestDebt = 3 * time.Second
 
 // PacedListener closes connections that come too fast, see [Paced]. Safe for concurrent use.
 type PacedListener struct {

@@ -102,7 +102,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return false
 	}
 	from := shares.Caller(r.Context())
-	shares.Introduced(from) // where there is no room for the call, a connection that it ends is none of a flood
+	shares.Excused(from) // a call of a member for which there is no room ends its connection
 	reading, err := h.options.Metrics.begin(member, room)
 	if err != nil {
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)

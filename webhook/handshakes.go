@@ -120,9 +120,9 @@ func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 	return shaken
 }
 
-// charge counts n more handshakes of an address. Connections of one that owes more than a handshake may wait for are closed.
+// charge counts n more handshakes of an address.
 func (l *handshakeListener) charge(address netip.Addr, n int) {
-	l.paces.Charge(address, n, longestDebt)
+	l.paces.Charge(address, n, l.limits.timeout)
 }
 
 // pass gives a connection or an error to Accept, or closes the connection when there is no Accept any more.

@@ -17,6 +17,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/net/http2"
 
 	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
@@ -114,10 +115,12 @@ func TestACallThatIsRefusedMakesItsConnectionAStrangers(t *testing.T) {
 	g.Expect(call(pods.path(), reviewOf("1", ""), 0)).To(Equal(http.StatusOK), "on a new connection")
 }
 
-// On the next one as much would be read at once. A member whose call finds no room has done nothing wrong.
-func TestAConnectionThatIsGivenUpCountsAsManyHandshakesUnlessItIsAMembers(t *testing.T) {
+// On the next one as much would be read at once. What is paced by other means does not count: refusals over HTTP/1 wait, and a member whose
+// call finds no room has done nothing wrong.
+func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 	g := NewWithT(t)
 	ca, pods, metrics := newCA(t), newHub(t, toSpot), anyMetrics(t)
+	pods.refusals = calls.NewRefusals()
 	limits := shares.StrangerLimits{Free: 12_000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}
 	server, err := listenTo(limits, "webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), pods, metrics, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -130,26 +133,53 @@ func TestAConnectionThatIsGivenUpCountsAsManyHandshakesUnlessItIsAMembers(t *tes
 	pace := server.listener.paces.Of(netip.MustParseAddr("127.0.0.1"))
 	pace.SetLimit(0) // nothing comes back meanwhile
 	start(t, server)
-	send := func(path string, bytes int) {
+	connect := func(protocol string, use func(net.Conn)) {
 		t.Helper()
-		before := closed.Load()
-		dialer := &tls.Dialer{Config: tlstest.Trusting(ca.Bundle())}
+		config := tlstest.Trusting(ca.Bundle())
+		config.NextProtos = []string{protocol}
+		dialer, before := &tls.Dialer{Config: config}, closed.Load()
 		conn, err := dialer.DialContext(t.Context(), "tcp", server.Addr().String())
 		g.Expect(err).NotTo(HaveOccurred())
-		// The refusal of an unread body ends the connection, perhaps before all of it is sent.
-		_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(bytes)+"\r\n\r\n"+strings.Repeat(" ", bytes))
-		_, _ = io.Copy(io.Discard, conn)
+		use(conn)
 		_ = conn.Close()
 		g.Eventually(closed.Load).Should(Equal(before + 1))
+	}
+	// The refusal of an unread body ends the connection, perhaps before all of it is sent.
+	post := func(path string, bytes int) {
+		t.Helper()
+		connect("http/1.1", func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(bytes)+"\r\n\r\n"+strings.Repeat(" ", bytes))
+			_, _ = io.Copy(io.Discard, conn)
+		})
+	}
+	pings := func(frames int) {
+		t.Helper()
+		connect("h2", func(conn net.Conn) {
+			framer := http2.NewFramer(conn, conn)
+			_, err := io.WriteString(conn, http2.ClientPreface)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(framer.WriteSettings()).To(Succeed())
+			for range frames {
+				g.Expect(framer.WritePing(false, [8]byte{})).To(Succeed())
+			}
+			for answered := 0; answered < frames; { // so all have been read
+				frame, err := framer.ReadFrame()
+				g.Expect(err).NotTo(HaveOccurred())
+				if _, is := frame.(*http2.PingFrame); is {
+					answered++
+				}
+			}
+		})
 	}
 	ended := func() float64 { return testutil.ToFloat64(metrics.rejected.WithLabelValues("too_many")) }
 	before := pace.Tokens()
 	pods.options.Metrics.reading.Add(maxPodBytes)
-	send(pods.path(), 20_000)
+	post(pods.path(), 20_000)
 	pods.options.Metrics.reading.Add(-maxPodBytes)
-	send("/", 100)
+	post("/", 20_000)
+	pings(10)
 	g.Expect(ended()).To(BeZero())
-	send("/", 20_000)
+	pings(1000)
 	g.Expect(ended()).To(Equal(1.0))
-	g.Expect(pace.Tokens()).To(Equal(before - 3 - handshakesOfEnded))
+	g.Expect(pace.Tokens()).To(Equal(before - 4 - handshakesOfEnded))
 }

@@ -36,8 +36,8 @@ func (p *Paces) Of(address netip.Addr) *rate.Limiter {
 	return pace.Load()
 }
 
-// Charge counts n more of an address without a wait. It adds nothing to a wait that is as long as the longest, so an address that goes on for
-// hours waits no longer for its next one.
+// Charge counts n more of an address without a wait. It adds nothing to a wait that is as long as the longest: whoever would have to wait for
+// longer is turned away instead.
 func (p *Paces) Charge(address netip.Addr, n int, longest time.Duration) {
 	pace, now := p.Of(address), time.Now()
 	if pace.TokensAt(now) > -float64(pace.Limit())*longest.Seconds() {

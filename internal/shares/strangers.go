@@ -34,7 +34,7 @@ type Strangers struct {
 }
 
 // NewStrangers are all strangers of a server. Ended is called once for each connection that is ended because it would have to wait too long,
-// or that ends, whoever ends it, after more bytes than the free ones were read of it and without a call that showed who calls; it may be nil.
+// or that ends, whoever ends it, after more bytes than the free ones were read of it and unless it was known at some time or [Excused]; it may be nil.
 func NewStrangers(limits StrangerLimits, ended func(from netip.Addr)) *Strangers {
 	return &Strangers{limits: limits, paces: NewPaces(limits.Rate, limits.Burst), ended: ended}
 }
@@ -65,7 +65,7 @@ type strangerConn struct {
 	address   netip.Addr
 	free      atomic.Int64 // bytes that are left
 	known     atomic.Bool
-	showed    atomic.Bool  // who calls: it was known, or [Introduced]
+	excused   atomic.Bool  // its end is not reported: it was known, or [Excused]
 	unknown   atomic.Int64 // bytes that were read while it was not known
 	close     sync.Once
 	closed    chan struct{}
@@ -123,12 +123,12 @@ func (c *strangerConn) report() {
 
 func (c *strangerConn) charge(n int) { c.strangers.paces.Charge(c.address, n, c.strangers.limits.Wait) }
 
-// Close implements [net.Conn]. It ends all waits. A caller who gives up a connection of which more was read than is free, without having shown
-// who it is, is reported like one whose connection is ended: on a new one as much would be read at once.
+// Close implements [net.Conn]. It ends all waits. A caller who gives up a connection of which more was read than is free is reported like
+// one whose connection is ended: on a new one as much would be read at once.
 func (c *strangerConn) Close() error {
 	c.close.Do(func() {
 		close(c.closed)
-		if !c.showed.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) {
+		if !c.excused.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) {
 			c.report()
 		}
 	})
@@ -147,16 +147,16 @@ type strangerAddr struct {
 // the address that the connection says it comes from. If [Strangers] have no part in it, nothing happens.
 func Known(from net.Addr) {
 	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
-		of.conn.showed.Store(true)
+		of.conn.excused.Store(true)
 		of.conn.known.Store(true)
 	}
 }
 
-// Introduced says that a call has shown who calls, whether or not there is room for it: its connection may end at any time without being
-// reported. It is read as before. From is as for [Known].
-func Introduced(from net.Addr) {
-	if of, ok := from.(strangerAddr); ok && !of.conn.showed.Load() {
-		of.conn.showed.Store(true)
+// Excused says that a connection may end without being reported, unless it would have to wait too long: something else paces its caller. It
+// is read as before. From is as for [Known].
+func Excused(from net.Addr) {
+	if of, ok := from.(strangerAddr); ok && !of.conn.excused.Load() {
+		of.conn.excused.Store(true)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) 
 		"more, and a refusal":               {first: 1, shows: func(from net.Addr) { Refused(from) }, read: free, countsAsEnded: 1},
 		"more, before it was known":         {first: free + 1, shows: Known},
 		"more, when it was known":           {first: 1, shows: Known, read: 2 * free},
-		"more, but introduced":              {first: free + 1, shows: Introduced, read: free},
+		"more, but excused":                 {first: free + 1, shows: Excused, read: free},
 		"more, refused after it was known":  {first: 1, shows: func(from net.Addr) { Known(from); Refused(from) }, read: 2 * free},
 		"more, refused when it was unknown": {first: free + 1, shows: func(from net.Addr) { Refused(from) }, countsAsEnded: 1},
 	} {
@@ -319,7 +319,7 @@ func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
 
 func TestAnAddressThatIsOfNoStrangerIsIgnored(t *testing.T) {
 	Known(nil)
-	Introduced(nil)
+	Excused(nil)
 	Refused(&net.TCPAddr{})
 	if !MaySend(nil, 1<<30) {
 		t.Error("nothing may be sent")

@@ -142,7 +142,7 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			return false
 		}
 		from := shares.Caller(r.Context())
-		shares.Introduced(from) // where its turn does not come, a connection that it ends is none of a flood
+		shares.Excused(from) // a call of a member whose turn does not come ends its connection
 		if call.call == callConvert {
 			if err := h.turns.due(r.Context(), r.PathValue("member")); err != nil {
 				h.rejectUnread(w, call, http.StatusTooManyRequests)

@@ -47,10 +47,12 @@ func NewRefusals() *Refusals {
 // From the refusal on, what else the call's connection sends is read as that of a stranger, see [shares.Strangers]. Over HTTP/2 that is all:
 // calls that wait would take memory, hundreds on a connection.
 func (r *Refusals) Wait(call *http.Request, of string) {
-	paced := shares.Refused(shares.Caller(call.Context()))
-	if r == nil || paced && call.ProtoMajor == 2 {
+	from := shares.Caller(call.Context())
+	paced := shares.Refused(from)
+	if paced && call.ProtoMajor == 2 || r == nil {
 		return
 	}
+	shares.Excused(from) // a refusal often ends the connection, and waits for that
 	delay := r.delay(of)
 	if delay == 0 {
 		return
