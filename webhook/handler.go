@@ -102,14 +102,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return false
 	}
 	from := shares.Caller(r.Context())
-	shares.Excused(from) // a call of a member for which there is no room ends its connection
 	reading, err := h.options.Metrics.begin(member, room)
 	if err != nil {
+		shares.Excused(from) // the next line ends its connection
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
 		return errors.Is(err, errAllBusy)
 	}
 	defer h.options.Metrics.end(reading, room)
-	shares.Known(from) // what else it sends is bounded by the room of its member
+	shares.Bounded(from) // by the room of its member
 	if room > maxPooled {
 		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
 	}
@@ -123,6 +123,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return false
 	}
+	shares.Known(from)
 	outcome := h.decide(ctx, member, call, forwarder, buffers)
 	h.options.Metrics.count(member, outcome, time.Since(started))
 	header := w.Header()

@@ -18,12 +18,15 @@ type handshakeLimits struct {
 	ofAddress, ofAll int           // that are under way
 	rate, burst      int           // that an address begins a second, and at once; further ones wait
 	timeout          time.Duration // of one, waiting included
+	// debt is how long an address has its connections closed at most, because of those that were ended or given up, while nobody is known
+	// there. Otherwise it is timeout, so that others behind the address may wait for their handshakes.
+	debt time.Duration
 }
 
 // handshakesOfMembers: API servers shake hands once for each of the few connections that they keep, and have no use for an
 // answer after 2 s. When the hub comes back, those of hundreds of members may come at once, through one address. A handshake
 // costs half a millisecond.
-var handshakesOfMembers = handshakeLimits{ofAddress: 256, ofAll: 1024, rate: 100, burst: 1024, timeout: 3 * time.Second}
+var handshakesOfMembers = handshakeLimits{ofAddress: 256, ofAll: 1024, rate: 100, burst: 1024, timeout: 3 * time.Second, debt: 10 * time.Second}
 
 // handshakeListener has connections whose TLS handshake is over.
 type handshakeListener struct {
@@ -120,9 +123,13 @@ func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
 	return shaken
 }
 
-// charge counts n more handshakes of an address.
-func (l *handshakeListener) charge(address netip.Addr, n int) {
-	l.paces.Charge(address, n, l.limits.timeout)
+// charge counts n more handshakes of an address. Known: somebody there is known.
+func (l *handshakeListener) charge(address netip.Addr, n int, known bool) {
+	longest := l.limits.debt
+	if known {
+		longest = l.limits.timeout
+	}
+	l.paces.Charge(address, n, longest)
 }
 
 // pass gives a connection or an error to Accept, or closes the connection when there is no Accept any more.

@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/plimsoll-dev/plimsoll/internal/shares"
 	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
@@ -116,7 +117,7 @@ func TestACallThatIsRefusedMakesItsConnectionAStrangers(t *testing.T) {
 }
 
 // On the next one as much would be read at once. What is paced by other means does not count: refusals over HTTP/1 wait, and a member whose
-// call finds no room has done nothing wrong.
+// call finds no room has done nothing wrong. Nor do addresses count at which somebody is known: others would wait with the flood.
 func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 	g := NewWithT(t)
 	ca, pods, metrics := newCA(t), newHub(t, toSpot), anyMetrics(t)
@@ -171,6 +172,32 @@ func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 			}
 		})
 	}
+	empty := func(sent int) {
+		t.Helper()
+		connect("h2", func(conn net.Conn) {
+			framer := http2.NewFramer(conn, conn)
+			_, err := io.WriteString(conn, http2.ClientPreface)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(framer.WriteSettings()).To(Succeed())
+			var block bytes.Buffer
+			encoder := hpack.NewEncoder(&block)
+			for i := range sent {
+				block.Reset()
+				for _, field := range []hpack.HeaderField{
+					{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "hub"}, {Name: ":path", Value: pods.path()},
+					{Name: "content-length", Value: "0"}, {Name: "cookie", Value: strings.Repeat("~", 3000), Sensitive: true}, // sent each time
+				} {
+					g.Expect(encoder.WriteField(field)).To(Succeed())
+				}
+				g.Expect(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(1 + 2*i), BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})).To(Succeed())
+				for answered := false; !answered; {
+					frame, err := framer.ReadFrame()
+					g.Expect(err).NotTo(HaveOccurred())
+					_, answered = frame.(*http2.HeadersFrame)
+				}
+			}
+		})
+	}
 	ended := func() float64 { return testutil.ToFloat64(metrics.rejected.WithLabelValues("too_many")) }
 	before := pace.Tokens()
 	pods.options.Metrics.reading.Add(maxPodBytes)
@@ -181,5 +208,19 @@ func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 	g.Expect(ended()).To(BeZero())
 	pings(1000)
 	g.Expect(ended()).To(Equal(1.0))
-	g.Expect(pace.Tokens()).To(Equal(before - 4 - handshakesOfEnded))
+	empty(5)
+	g.Expect(ended()).To(Equal(2.0), "of which none is in order")
+	g.Expect(pace.Tokens()).To(Equal(before - 5 - 2*handshakesOfEnded))
+	transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle())}
+	t.Cleanup(transport.CloseIdleConnections)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+server.Addr().String()+pods.path(), bytes.NewReader(reviewOf("1", "")))
+	g.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := transport.RoundTrip(request)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(answer.StatusCode).To(Equal(http.StatusOK))
+	_, _ = io.Copy(io.Discard, answer.Body)
+	g.Expect(answer.Body.Close()).To(Succeed())
+	pings(1000)
+	g.Expect(ended()).To(Equal(2.0), "a member is known there")
 }

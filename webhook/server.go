@@ -27,7 +27,8 @@ const (
 	connectionBuffer, streamBuffer = 256 << 10, 64 << 10
 	// callsOfConnection is how many calls of a connection of HTTP/2 are served at a time. API servers open another connection for more.
 	callsOfConnection = 32
-	// handshakesOfEnded is how many handshakes a connection counts as that is ended because of its calls: reading what it had sent cost more.
+	// handshakesOfEnded is how many handshakes a connection counts as that is ended because of its calls, or given up: reading what it had sent
+	// cost more.
 	handshakesOfEnded = 100
 	// maxCalls is how many calls of all callers are in flight, those that wait to be refused included; an address has half of them at most.
 	// Each may take 50 KB. An answer takes milliseconds, so 512 in flight are more than an address has.
@@ -64,12 +65,13 @@ func listenTo(strangers shares.StrangerLimits, name, address string, config *tls
 	}
 	s := &Server{name: name, log: log.With("server", name)}
 	capped := Capped(listener, maxConnectionsOfAddress, maxConnections)
+	var callers *shares.Strangers
 	ended := func(from netip.Addr) {
 		metrics.rejected.WithLabelValues("too_many").Inc() // no series before the first
-		s.listener.charge(from, handshakesOfEnded)
+		s.listener.charge(from, handshakesOfEnded, callers.Knows(from))
 	}
-	paced := shares.NewStrangers(strangers, ended).Listener(turnsListener{capped, yield})
-	s.listener = newHandshakeListener(paced, config, handshakesOfMembers, s.log)
+	callers = shares.NewStrangers(strangers, ended)
+	s.listener = newHandshakeListener(callers.Listener(turnsListener{capped, yield}), config, handshakesOfMembers, s.log)
 	s.server = &http.Server{
 		Handler:           s.partingFrom(handler),
 		TLSConfig:         config,

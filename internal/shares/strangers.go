@@ -31,12 +31,48 @@ type Strangers struct {
 	limits StrangerLimits
 	paces  *Paces
 	ended  func(from netip.Addr)
+
+	mu    sync.Mutex
+	known map[netip.Addr]int // open connections that have been known
 }
 
 // NewStrangers are all strangers of a server. Ended is called once for each connection that is ended because it would have to wait too long,
-// or that ends, whoever ends it, after more bytes than the free ones were read of it and unless it was known at some time or [Excused]; it may be nil.
+// and for each that its caller gives up after more than the free bytes were read of it, unless it has been known or [Excused], or its address
+// is [Strangers.Knows]; it may be nil.
 func NewStrangers(limits StrangerLimits, ended func(from netip.Addr)) *Strangers {
-	return &Strangers{limits: limits, paces: NewPaces(limits.Rate, limits.Burst), ended: ended}
+	return &Strangers{limits: limits, paces: NewPaces(limits.Rate, limits.Burst), ended: ended, known: map[netip.Addr]int{}}
+}
+
+// Knows returns whether an address has an open connection that has been known. Then others than a flood may be behind the address, and would
+// wait with it.
+func (s *Strangers) Knows(address netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[address] > 0
+}
+
+// meet counts a connection that is known.
+func (s *Strangers) meet(c *strangerConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.counted && !c.gone {
+		c.counted = true
+		s.known[c.address]++
+	}
+}
+
+// forget stops counting a connection that ends.
+func (s *Strangers) forget(c *strangerConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.gone = true
+	if !c.counted {
+		return
+	}
+	c.counted = false
+	if s.known[c.address]--; s.known[c.address] == 0 {
+		delete(s.known, c.address)
+	}
 }
 
 // Listener returns a listener whose connections are of strangers. Give it to a server without wrapping its connections again, other than by
@@ -64,12 +100,15 @@ type strangerConn struct {
 	strangers *Strangers
 	address   netip.Addr
 	free      atomic.Int64 // bytes that are left
-	known     atomic.Bool
+	known     atomic.Bool  // or [Bounded]: it is read without waits
+	met       atomic.Bool  // it has been known
 	excused   atomic.Bool  // its end is not reported: it was known, or [Excused]
 	unknown   atomic.Int64 // bytes that were read while it was not known
 	close     sync.Once
 	closed    chan struct{}
 	ended     atomic.Bool // and this has been reported
+
+	counted, gone bool // under the lock of the strangers: among those that have been known; closed
 }
 
 var errStranger = errors.New("the connection sends more than is read of strangers")
@@ -128,7 +167,8 @@ func (c *strangerConn) charge(n int) { c.strangers.paces.Charge(c.address, n, c.
 func (c *strangerConn) Close() error {
 	c.close.Do(func() {
 		close(c.closed)
-		if !c.excused.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) {
+		c.strangers.forget(c)
+		if !c.excused.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) && !c.strangers.Knows(c.address) {
 			c.report()
 		}
 	})
@@ -143,12 +183,25 @@ type strangerAddr struct {
 	conn *strangerConn
 }
 
-// Known says that the caller at the other end of a connection has shown who it is: from now on the connection is read without waits. From is
-// the address that the connection says it comes from. If [Strangers] have no part in it, nothing happens.
-func Known(from net.Addr) {
+// Bounded says that something else bounds what a connection sends, although nobody knows yet whether its caller is in order: from now on it is
+// read without waits. From is as for [Known].
+func Bounded(from net.Addr) {
 	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
-		of.conn.excused.Store(true)
 		of.conn.known.Store(true)
+	}
+}
+
+// Known says that the caller at the other end of a connection has shown who it is, by a call that is in order: from now on the connection is
+// read without waits. From is the address that the connection says it comes from. If [Strangers] have no part in it, nothing happens.
+func Known(from net.Addr) {
+	of, ok := from.(strangerAddr)
+	if !ok {
+		return
+	}
+	Bounded(from)
+	if !of.conn.met.Load() && !of.conn.met.Swap(true) { // this is for each call
+		of.conn.excused.Store(true)
+		of.conn.strangers.meet(of.conn)
 	}
 }
 

@@ -220,6 +220,8 @@ func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) 
 		"more, and a refusal":               {first: 1, shows: func(from net.Addr) { Refused(from) }, read: free, countsAsEnded: 1},
 		"more, before it was known":         {first: free + 1, shows: Known},
 		"more, when it was known":           {first: 1, shows: Known, read: 2 * free},
+		"more, then bounded":                {first: free + 1, shows: Bounded, countsAsEnded: 1},
+		"more, when it was bounded":         {first: 1, shows: Bounded, read: 2 * free},
 		"more, but excused":                 {first: free + 1, shows: Excused, read: free},
 		"more, refused after it was known":  {first: 1, shows: func(from net.Addr) { Known(from); Refused(from) }, read: 2 * free},
 		"more, refused when it was unknown": {first: free + 1, shows: func(from net.Addr) { Refused(from) }, countsAsEnded: 1},
@@ -257,6 +259,59 @@ func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) 
 			g.Expect(ended.Load()).To(Equal(connection.countsAsEnded))
 		})
 	}
+}
+
+// Others may be behind the same address.
+func TestAnAddressIsKnownWhileAConnectionOfItIs(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	var ended atomic.Int64
+	strangers := NewStrangers(StrangerLimits{Free: 100, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}, func(netip.Addr) { ended.Add(1) })
+	listener = strangers.Listener(listener)
+	t.Cleanup(func() { _ = listener.Close() })
+	connect := func() (client, server net.Conn) {
+		t.Helper()
+		client, err := net.Dial("tcp", listener.Addr().String())
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = client.Close() })
+		server, err = listener.Accept()
+		g.Expect(err).NotTo(HaveOccurred())
+		return client, server
+	}
+	giveUp := func() {
+		t.Helper()
+		client, server := connect()
+		_, err := client.Write(make([]byte, 200))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = io.ReadFull(server, make([]byte, 200))
+		g.Expect(err).NotTo(HaveOccurred())
+		_ = server.Close()
+	}
+	address := netip.MustParseAddr("127.0.0.1")
+	g.Expect(strangers.Knows(address)).To(BeFalse())
+	_, first := connect()
+	_, second := connect()
+	for range 2 {
+		Known(first.RemoteAddr())
+		Known(second.RemoteAddr())
+	}
+	Refused(second.RemoteAddr())
+	Known(second.RemoteAddr())
+	g.Expect(strangers.Knows(address)).To(BeTrue())
+	g.Expect(strangers.Knows(address.Next())).To(BeFalse())
+	giveUp()
+	g.Expect(first.Close()).To(Succeed())
+	_ = first.Close()
+	g.Expect(strangers.Knows(address)).To(BeTrue())
+	giveUp()
+	g.Expect(ended.Load()).To(BeZero())
+	g.Expect(second.Close()).To(Succeed())
+	Refused(second.RemoteAddr())
+	Known(second.RemoteAddr()) // by a call that is still answered
+	g.Expect(strangers.Knows(address)).To(BeFalse())
+	giveUp()
+	g.Expect(ended.Load()).To(Equal(int64(1)))
 }
 
 // Its calls are too many, and so is what was read of it.
@@ -319,6 +374,7 @@ func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
 
 func TestAnAddressThatIsOfNoStrangerIsIgnored(t *testing.T) {
 	Known(nil)
+	Bounded(nil)
 	Excused(nil)
 	Refused(&net.TCPAddr{})
 	if !MaySend(nil, 1<<30) {

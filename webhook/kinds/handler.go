@@ -142,25 +142,30 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			return false
 		}
 		from := shares.Caller(r.Context())
-		shares.Excused(from) // a call of a member whose turn does not come ends its connection
 		if call.call == callConvert {
 			if err := h.turns.due(r.Context(), r.PathValue("member")); err != nil {
+				shares.Excused(from) // the next line ends its connection
 				h.rejectUnread(w, call, http.StatusTooManyRequests)
 				return false
 			}
 		}
 		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), r.ContentLength)
 		if err != nil {
+			shares.Excused(from) // the next line ends its connection
 			h.rejectUnread(w, call, http.StatusTooManyRequests)
 			return errors.Is(err, errAllBusy)
 		}
 		defer giveBack()
-		shares.Known(from) // what else it sends is bounded by the room of its member
+		shares.Bounded(from) // by the room of its member
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		if r.ContentLength > calls.LargeCall {
 			r.Body = calls.InPieces(r.Body)
 		}
-		return answer(w, r, call)
+		if !answer(w, r, call) {
+			return false
+		}
+		shares.Known(from)
+		return true
 	}
 }
 
