@@ -153,13 +153,19 @@ func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn)
 		})
 	}
-	pings := func(frames int) {
+	speak := func(use func(*http2.Framer)) {
 		t.Helper()
 		connect("h2", func(conn net.Conn) {
 			framer := http2.NewFramer(conn, conn)
 			_, err := io.WriteString(conn, http2.ClientPreface)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(framer.WriteSettings()).To(Succeed())
+			use(framer)
+		})
+	}
+	pings := func(frames int) {
+		t.Helper()
+		speak(func(framer *http2.Framer) {
 			for range frames {
 				g.Expect(framer.WritePing(false, [8]byte{})).To(Succeed())
 			}
@@ -174,11 +180,7 @@ func TestAConnectionOfHTTP2ThatIsGivenUpCountsAsManyHandshakes(t *testing.T) {
 	}
 	empty := func(sent int) {
 		t.Helper()
-		connect("h2", func(conn net.Conn) {
-			framer := http2.NewFramer(conn, conn)
-			_, err := io.WriteString(conn, http2.ClientPreface)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(framer.WriteSettings()).To(Succeed())
+		speak(func(framer *http2.Framer) {
 			var block bytes.Buffer
 			encoder := hpack.NewEncoder(&block)
 			for i := range sent {

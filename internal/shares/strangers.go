@@ -51,12 +51,11 @@ func (s *Strangers) Knows(address netip.Addr) bool {
 	return s.known[address] > 0
 }
 
-// meet counts a connection that is known.
+// meet counts a connection that is known, unless it has ended or is counted already.
 func (s *Strangers) meet(c *strangerConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !c.counted && !c.gone {
-		c.counted = true
+	if !c.gone && !c.met.Swap(true) {
 		s.known[c.address]++
 	}
 }
@@ -66,10 +65,9 @@ func (s *Strangers) forget(c *strangerConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.gone = true
-	if !c.counted {
+	if !c.met.Load() {
 		return
 	}
-	c.counted = false
 	if s.known[c.address]--; s.known[c.address] == 0 {
 		delete(s.known, c.address)
 	}
@@ -101,14 +99,13 @@ type strangerConn struct {
 	address   netip.Addr
 	free      atomic.Int64 // bytes that are left
 	known     atomic.Bool  // or [Bounded]: it is read without waits
-	met       atomic.Bool  // it has been known
-	excused   atomic.Bool  // its end is not reported: it was known, or [Excused]
+	met       atomic.Bool  // it has been known; set under the lock of the strangers
+	excused   atomic.Bool
 	unknown   atomic.Int64 // bytes that were read while it was not known
 	close     sync.Once
 	closed    chan struct{}
 	ended     atomic.Bool // and this has been reported
-
-	counted, gone bool // under the lock of the strangers: among those that have been known; closed
+	gone      bool        // under the lock of the strangers: closed
 }
 
 var errStranger = errors.New("the connection sends more than is read of strangers")
@@ -168,7 +165,7 @@ func (c *strangerConn) Close() error {
 	c.close.Do(func() {
 		close(c.closed)
 		c.strangers.forget(c)
-		if !c.excused.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) && !c.strangers.Knows(c.address) {
+		if !c.met.Load() && !c.excused.Load() && c.unknown.Load() > int64(c.strangers.limits.Free) && !c.strangers.Knows(c.address) {
 			c.report()
 		}
 	})
@@ -199,8 +196,7 @@ func Known(from net.Addr) {
 		return
 	}
 	Bounded(from)
-	if !of.conn.met.Load() && !of.conn.met.Swap(true) { // this is for each call
-		of.conn.excused.Store(true)
+	if !of.conn.met.Load() { // no lock for each call
 		of.conn.strangers.meet(of.conn)
 	}
 }
