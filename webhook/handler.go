@@ -109,7 +109,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return errors.Is(err, errAllBusy)
 	}
 	defer h.options.Metrics.end(reading, room)
-	shares.Bounded(from) // by the room of its member
+	shares.HasRoom(from)
 	if room > maxPooled {
 		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
 	}

@@ -98,7 +98,7 @@ type strangerConn struct {
 	strangers *Strangers
 	address   netip.Addr
 	free      atomic.Int64 // bytes that are left
-	known     atomic.Bool  // or [Bounded]: it is read without waits
+	known     atomic.Bool  // or [HasRoom]: it is read without waits
 	met       atomic.Bool  // it has been known; set under the lock of the strangers
 	excused   atomic.Bool
 	unknown   atomic.Int64 // bytes that were read while it was not known
@@ -180,9 +180,9 @@ type strangerAddr struct {
 	conn *strangerConn
 }
 
-// Bounded says that something else bounds what a connection sends, although nobody knows yet whether its caller is in order: from now on it is
-// read without waits. From is as for [Known].
-func Bounded(from net.Addr) {
+// HasRoom says that there is room for the call of a member that a connection sends, which bounds it, although nobody knows yet whether the call
+// is in order: from now on the connection is read without waits. From is as for [Known].
+func HasRoom(from net.Addr) {
 	if of, ok := from.(strangerAddr); ok && !of.conn.known.Load() {
 		of.conn.known.Store(true)
 	}
@@ -195,7 +195,7 @@ func Known(from net.Addr) {
 	if !ok {
 		return
 	}
-	Bounded(from)
+	HasRoom(from)
 	if !of.conn.met.Load() { // no lock for each call
 		of.conn.strangers.meet(of.conn)
 	}

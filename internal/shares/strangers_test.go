@@ -220,8 +220,8 @@ func TestAConnectionThatIsGivenUpAfterMoreThanIsFreeCountsAsEnded(t *testing.T) 
 		"more, and a refusal":               {first: 1, shows: func(from net.Addr) { Refused(from) }, read: free, countsAsEnded: 1},
 		"more, before it was known":         {first: free + 1, shows: Known},
 		"more, when it was known":           {first: 1, shows: Known, read: 2 * free},
-		"more, then bounded":                {first: free + 1, shows: Bounded, countsAsEnded: 1},
-		"more, when it was bounded":         {first: 1, shows: Bounded, read: 2 * free},
+		"more, then bounded":                {first: free + 1, shows: HasRoom, countsAsEnded: 1},
+		"more, when it was bounded":         {first: 1, shows: HasRoom, read: 2 * free},
 		"more, but excused":                 {first: free + 1, shows: Excused, read: free},
 		"more, refused after it was known":  {first: 1, shows: func(from net.Addr) { Known(from); Refused(from) }, read: 2 * free},
 		"more, refused when it was unknown": {first: free + 1, shows: func(from net.Addr) { Refused(from) }, countsAsEnded: 1},
@@ -320,20 +320,14 @@ func TestAConnectionOfTooManyCallsCountsOnceAsEnded(t *testing.T) {
 	s := &site{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answer") }))
 	s.EnableHTTP2 = true
-	var ended, closed atomic.Int64
-	report := func(netip.Addr) { ended.Add(1) }
-	Bound(s.Config, Limits{OfConnection: 100, InFlight: 20}, report)
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			closed.Add(1)
-		}
-	}
-	s.Listener = NewStrangers(StrangerLimits{Free: 1000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}, report).Listener(s.Listener)
+	var ofCalls, ofBytes atomic.Int64
+	Bound(s.Config, Limits{OfConnection: 100, InFlight: 20}, func(netip.Addr) { ofCalls.Add(1) })
+	s.Listener = NewStrangers(StrangerLimits{Free: 1000, Rate: 1 << 20, Burst: 1 << 20, Wait: time.Minute}, func(netip.Addr) { ofBytes.Add(1) }).Listener(s.Listener)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	s.flood(t, "127.0.0.1", 100)
-	g.Eventually(closed.Load).WithTimeout(time.Minute).Should(Equal(int64(1)))
-	g.Expect(ended.Load()).To(Equal(int64(1)))
+	g.Eventually(ofCalls.Load).WithTimeout(time.Minute).Should(Equal(int64(1)))
+	g.Expect(ofBytes.Load()).To(BeZero(), "it was closed before that")
 }
 
 // What the rate allows later is read later, and not refused; nor does the wait keep a server from closing.
@@ -374,7 +368,7 @@ func TestClosingAStrangersConnectionEndsItsWait(t *testing.T) {
 
 func TestAnAddressThatIsOfNoStrangerIsIgnored(t *testing.T) {
 	Known(nil)
-	Bounded(nil)
+	HasRoom(nil)
 	Excused(nil)
 	Refused(&net.TCPAddr{})
 	if !MaySend(nil, 1<<30) {

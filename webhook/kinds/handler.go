@@ -156,7 +156,7 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 			return errors.Is(err, errAllBusy)
 		}
 		defer giveBack()
-		shares.Bounded(from) // by the room of its member
+		shares.HasRoom(from)
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		if r.ContentLength > calls.LargeCall {
 			r.Body = calls.InPieces(r.Body)
